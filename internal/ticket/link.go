@@ -50,3 +50,16 @@ func (l Link) Word() string {
 	}
 	return "suspect"
 }
+
+// StreamPos is a position of one run of one source: a head, a cursor or a
+// high-water, as its use says.
+type StreamPos struct {
+	_      struct{} `cbor:",toarray"`
+	Source Source
+	Run    Run
+	Pos    uint64
+	Base   uint64 // positions up to Base were pruned and cannot be fetched; 0: none
+}
+
+// Stream is the run that the position belongs to.
+func (p StreamPos) Stream() Stream { return Stream{Source: p.Source, Run: p.Run} }

@@ -10,13 +10,7 @@ import (
 
 // StreamPos is a position of one run of one source: a head, a cursor or a
 // high-water, as the message says.
-type StreamPos struct {
-	_      struct{} `cbor:",toarray"`
-	Source ticket.Source
-	Run    ticket.Run
-	Pos    uint64
-	Base   uint64 // positions up to Base were pruned and cannot be fetched; 0: none
-}
+type StreamPos = ticket.StreamPos
 
 // First is the claim that a refusal cites.
 type First struct {
