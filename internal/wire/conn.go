@@ -2,8 +2,16 @@ package wire
 
 import (
 	"context"
+	"errors"
 
 	"admitone/internal/ticket"
+)
+
+// Errors of a Conn.
+var (
+	ErrNotConnected = errors.New("not connected")     // returned when there is no connection now
+	ErrNoResponders = errors.New("nobody is there")   // returned at once when nobody listens to a request's subject
+	ErrClosed       = errors.New("connection closed") // returned after Close
 )
 
 // Msg is a message that arrived. Respond is nil where no reply was asked for.
@@ -16,10 +24,12 @@ type Msg struct {
 // Conn is the network as the wire sees it: NATS, or the simulated one.
 type Conn interface {
 	// Publish sends at most once. It returns an error when there is no
-	// connection; nothing is kept for later.
+	// connection; nothing is kept for later. A connection is never given its own
+	// messages.
 	Publish(subject string, data []byte) error
 
-	// Request sends and waits for one reply, at most until ctx ends.
+	// Request sends and waits for one reply, at most until ctx ends. It returns
+	// ErrNotConnected or ErrNoResponders at once where that is known.
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 
 	// Subscribe calls h for each message, one at a time per subscription, until
@@ -43,6 +53,7 @@ type Conn interface {
 //	gate.ID.peek       request  Peek -> PeekReply         (queue group "ledger")
 //	gate.ID.upload     request  Upload -> UploadReply     (queue group "ledger")
 //	gate.ID.hello      request  Hello -> HelloReply       (queue group "ledger")
+//	gate.ID.probe      request  nothing -> ProbeReply     (queue group "ledger")
 //	gate.ID.fetch.TO   request  Fetch -> FetchReply       (TO: a device id, or "ledger" with the queue group)
 //	ledger.P.spend     publish  a feed record, encoded
 //	ledger.P.head      publish  Head
@@ -55,7 +66,8 @@ type Conn interface {
 // GateStore is what the wire needs of a gate's store. Every call is one
 // transaction.
 type GateStore interface {
-	// Own gives the gate's own runs: heads (Pos) and bases.
+	// Own gives the gate's own runs: heads (Pos) and bases, oldest first; the last
+	// is the one that is being written.
 	Own() ([]StreamPos, error)
 
 	// Cursors gives, per run of every other source (and of own earlier runs that
@@ -66,6 +78,10 @@ type GateStore interface {
 	// and the run's base and head. From is the first one's position. An own
 	// record that cannot be read any more is an empty slice.
 	Read(s ticket.Stream, after uint64, limit, maxBytes int) (recs [][]byte, from, base, head uint64, err error)
+
+	// Skip moves the cursor of a run up to base where it is below: its owner has
+	// pruned the positions up to there, and they hold nothing of an open event.
+	Skip(ctx context.Context, s ticket.Stream, base uint64) error
 
 	// Unreceipted gives this gate's own records of a unit that the ledger has not
 	// receipted, oldest first.
@@ -93,6 +109,15 @@ type GateEvents interface {
 	// the exchange took: half of it bounds the error.
 	LedgerTime(unixNano int64, roundTrip int64)
 
-	// LinkChanged is called after each change of what Link would return.
+	// LinkChanged is called after each change of what Link would return, but for
+	// its PeerPatience.
 	LinkChanged()
+
+	// OwnRunAhead says that somebody holds one of this gate's own runs further
+	// than this gate does, up to pos: the evidence of a lost or reverted store.
+	// It is called once per run, and what is missing is being fetched.
+	OwnRunAhead(s ticket.Stream, pos uint64)
+
+	// CatchUpChanged is called after each change of what CaughtUp would return.
+	CatchUpChanged(caughtUp bool)
 }

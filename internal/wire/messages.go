@@ -35,6 +35,10 @@ type Head struct {
 	Mode  ticket.GateMode `cbor:"6,keyasint"`
 	Time  int64           `cbor:"7,keyasint"`           // the sender's wall clock, Unix nanoseconds
 	Note  string          `cbor:"8,keyasint,omitempty"` // what is wrong, in words for the operator
+
+	// Source is set by a ledger process for the runs that it writes in others'
+	// names ("http/CALLER"); otherwise the subject says whose head it is.
+	Source ticket.Source `cbor:"9,keyasint,omitempty"`
 }
 
 // Ask asks the ledger about one claim. It carries the claim's rev 0 and all of
@@ -97,8 +101,15 @@ type HelloReply struct {
 	Time  int64       `cbor:"3,keyasint"`
 }
 
+// ProbeReply answers a probe, which asks for nothing but an answer: a ledger
+// whose store hangs gives none.
+type ProbeReply struct {
+	Time int64 `cbor:"1,keyasint"` // the ledger's clock, Unix nanoseconds
+}
+
 // Fetch asks an owner, a peer or the ledger for records of a run after a
-// position. With Run 0 the reply lists the runs of the source that are held.
+// position. With Run 0 the reply lists the runs of the source that are held, no
+// source meaning all; with Limit 0 it lists none, and only its delay is of use.
 type Fetch struct {
 	Source ticket.Source `cbor:"1,keyasint"`
 	Run    ticket.Run    `cbor:"2,keyasint"`
