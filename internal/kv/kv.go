@@ -7,11 +7,18 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
-// Tx is one transaction. Keys are ordered bytewise within a bucket. Slices given
-// to fn or returned are the caller's to keep: no implementation hands out memory
-// that ends with the transaction.
+// MaxKey is the longest key in bytes: bbolt's limit, which every implementation
+// keeps to.
+const MaxKey = 32768
+
+// Tx is one transaction. Keys are ordered bytewise within a bucket; a key has 1 to
+// MaxKey bytes, a bucket's name is not empty. Slices given to fn or returned are
+// the caller's to keep: no implementation hands out memory that ends with the
+// transaction. A Tx belongs to its fn: it is not for other goroutines, nor for
+// later.
 type Tx interface {
 	// Get gives the value, or nil where the key is absent. It returns
 	// ErrCorrupt, wrapped with bucket and key, when the value's check fails.
@@ -31,15 +38,22 @@ type Tx interface {
 
 // Store runs transactions.
 type Store interface {
-	// View runs fn in a read transaction. fn must be short and do no I/O.
+	// View runs fn in a read transaction, which shows durable commits only: what
+	// it read may leave the process. So it may wait for the commit under way. fn
+	// must be short, do no I/O and not call the store.
 	View(fn func(Tx) error) error
 
 	// Update runs fn in a write transaction and returns after it is durable.
 	// Several concurrent calls may share one commit; where one fn returns an
 	// error, its writes alone are undone and the error is returned to its
-	// caller. fn runs exactly once. When the commit itself failed, Update returns
-	// an error for which errors.Is(err, ErrUnknown) holds, and so does every later
-	// call: whether the writes are durable cannot be known, and the process must
+	// caller. fn runs exactly once, unless ctx ends before its turn came: then
+	// not at all, and the error is ctx's. Once fn has begun, its outcome is waited
+	// for whatever ctx does. fn must not call the store; where it panics, its writes are
+	// undone and the error is a *PanicError. Where no fn wrote, nothing is flushed.
+	//
+	// When the commit itself failed, Update returns an error for which
+	// errors.Is(err, ErrUnknown) holds, and so does every later call of Update and
+	// View: whether the writes are durable cannot be known, and the process must
 	// stop and reopen the store.
 	Update(ctx context.Context, fn func(Tx) error) error
 
@@ -49,8 +63,28 @@ type Store interface {
 
 // Errors of a store.
 var (
-	ErrCorrupt = errors.New("value is damaged")                      // returned when a value's check fails
-	ErrUnknown = errors.New("commit failed, its outcome is unknown") // returned when a commit failed, and ever after
-	ErrClosed  = errors.New("store is closed")                       // returned after Close
-	ErrFull    = errors.New("store is full")                         // returned when the size limit is reached; nothing was written
+	ErrCorrupt  = errors.New("value is damaged")                      // returned when a value's check fails
+	ErrUnknown  = errors.New("commit failed, its outcome is unknown") // returned when a commit failed, and ever after
+	ErrClosed   = errors.New("store is closed")                       // returned after Close
+	ErrFull     = errors.New("store is full")                         // returned when the size limit is reached; nothing was written
+	ErrReadOnly = errors.New("transaction is for reading")            // returned by Put and Delete in a View, and while a Scan runs
+	ErrTxDone   = errors.New("transaction has ended")                 // returned by a Tx that outlived its fn
+	ErrKey      = errors.New("bucket or key is empty or too long")    // returned for a bucket or key outside the limits
 )
+
+// PanicError is what Update returns where fn panicked.
+type PanicError struct {
+	Value any    // what fn panicked with
+	Stack []byte // of the goroutine, at the panic
+}
+
+// Error gives the value, without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("transaction function panicked: %v", e.Value) }
+
+// CheckKey returns ErrKey where the bucket or the key is outside the limits.
+func CheckKey(bucket string, key []byte) error {
+	if bucket == "" || len(key) == 0 || len(key) > MaxKey {
+		return fmt.Errorf("bucket %q, key of %d bytes: %w", bucket, len(key), ErrKey)
+	}
+	return nil
+}
