@@ -1,0 +1,398 @@
+package gatestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"admitone/internal/kv"
+	"admitone/internal/seen"
+	"admitone/internal/seen/kvseen"
+	"admitone/internal/ticket"
+)
+
+// Claim makes a pending claim on a unit if no known claim holds it: insert if
+// absent, in one transaction with the record that will be sent. The template
+// gives everything but the claim's id, its After and its state (0: Pending). It
+// returns after the commit.
+func (s *Store) Claim(ctx context.Context, tmpl ticket.Claim, floor *ticket.Floor, judge ticket.Judge) (ticket.Made, error) {
+	var made ticket.Made
+	err := s.kv.Update(ctx, func(tx kv.Tx) error {
+		made = ticket.Made{}
+		closed, err := tx.Get(bClosed, []byte(tmpl.Unit.Event))
+		if err != nil || closed != nil {
+			made.Reason = ticket.Closed
+			return err
+		}
+		view, err := loadView(tx, tmpl.Unit)
+		if err != nil {
+			return err
+		}
+		if judge != nil {
+			judge(&view)
+		}
+		if made.Reason, made.Cite = view.Blocked(); made.Reason != ticket.OK {
+			return nil
+		}
+		c := tmpl
+		c.After = view.Freed()
+		if c.State == 0 {
+			c.State = ticket.Pending
+		}
+		made.Record, err = s.append(tx, func(pos uint64) ticket.Record {
+			c.ID = ticket.ClaimID{Gate: s.device, Run: s.run, Pos: pos}
+			return ticket.Record{Claim: &c}
+		})
+		if err != nil {
+			return err
+		}
+		if floor != nil {
+			if err := putFloor(tx, *floor); err != nil {
+				return err
+			}
+		}
+		if err := s.index(tx, made.Record); err != nil {
+			return err
+		}
+		return settleRow(tx, tmpl.Unit)
+	})
+	if err != nil {
+		return ticket.Made{}, fmt.Errorf("claim: %w", err)
+	}
+	return made, nil
+}
+
+// Revise writes the next revision of an own claim, if change (given the highest
+// revision) returns true. It reports the record, or false where change declined
+// or the claim is not here.
+func (s *Store) Revise(ctx context.Context, id ticket.ClaimID, change func(*ticket.Claim) bool) (rec ticket.Record, ok bool, err error) {
+	err = s.kv.Update(ctx, func(tx kv.Tx) error {
+		ok = false
+		c, found, err := find(tx, id)
+		if err != nil || !found {
+			return err
+		}
+		before := c
+		if c.ID.Gate != s.device || !change(&c) {
+			return nil
+		}
+		c.ID, c.Unit, c.Rev = before.ID, before.Unit, before.Rev
+		rec, err = s.revise(tx, c)
+		ok = err == nil
+		return err
+	})
+	if err != nil {
+		return ticket.Record{}, false, fmt.Errorf("revise claim: %w", err)
+	}
+	return rec, ok, nil
+}
+
+// Correct gives up to limit own claims of one boot, whose clock was not trusted,
+// the time that change finds for them: a new revision of the same state, once per
+// claim. It reports the records written; none are left when it returns none.
+func (s *Store) Correct(ctx context.Context, boot ticket.BootID, limit int, change func(*ticket.Stamp)) (recs []ticket.Record, err error) {
+	err = s.kv.Update(ctx, func(tx kv.Tx) error {
+		recs = nil
+		claims, err := listed(tx, bUntrusted)
+		if err != nil {
+			return err
+		}
+		for _, c := range claims {
+			if c.Claimed.Boot != boot || len(recs) == limit {
+				continue
+			}
+			change(&c.Claimed)
+			c.Claimed.Class = ticket.Trusted
+			rec, err := s.revise(tx, c)
+			if err != nil {
+				return err
+			}
+			recs = append(recs, rec)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("correct claims: %w", err)
+	}
+	return recs, nil
+}
+
+// revise writes a claim's next revision with its row.
+func (s *Store) revise(tx kv.Tx, c ticket.Claim) (ticket.Record, error) {
+	c.Rev++
+	rec, err := s.append(tx, func(uint64) ticket.Record { return ticket.Record{Claim: &c} })
+	if err != nil {
+		return rec, err
+	}
+	if err := s.index(tx, rec); err != nil {
+		return rec, err
+	}
+	return rec, settleRow(tx, c.Unit)
+}
+
+// Find gives the highest revision of a claim.
+func (s *Store) Find(id ticket.ClaimID) (c ticket.Claim, ok bool, err error) {
+	err = s.kv.View(func(tx kv.Tx) error {
+		c, ok, err = find(tx, id)
+		return err
+	})
+	return c, ok, err
+}
+
+// Record writes an event. Where mode is not empty it becomes the stored mode, in
+// the same transaction.
+func (s *Store) Record(ctx context.Context, e ticket.Event, mode ticket.GateMode) (rec ticket.Record, err error) {
+	err = s.kv.Update(ctx, func(tx kv.Tx) error {
+		if mode != "" {
+			if err := tx.Put(bMeta, []byte("mode"), []byte(mode)); err != nil {
+				return err
+			}
+		}
+		rec, err = s.append(tx, func(uint64) ticket.Record { return ticket.Record{Event: &e} })
+		return err
+	})
+	if err != nil {
+		return ticket.Record{}, fmt.Errorf("record event: %w", err)
+	}
+	return rec, nil
+}
+
+// View gives what is known of a unit. Overdue is not set: only the loop knows.
+func (s *Store) View(u ticket.Unit) (v ticket.View, err error) {
+	err = s.kv.View(func(tx kv.Tx) error {
+		v, err = loadView(tx, u)
+		return err
+	})
+	if err != nil {
+		return ticket.View{}, fmt.Errorf("read unit: %w", err)
+	}
+	return v, nil
+}
+
+// Unreceipted gives this gate's own records of a unit that the ledger has not
+// receipted, oldest first.
+func (s *Store) Unreceipted(u ticket.Unit) (out [][]byte, err error) {
+	err = s.kv.View(func(tx kv.Tx) error {
+		out = nil
+		return tx.Scan(bClaims, u.Key(), nil, func(k, v []byte) (bool, error) {
+			at, pos, err := splitPointer(v)
+			if err != nil || at.Source != s.device {
+				return err == nil, err
+			}
+			high, err := receipt(tx, at)
+			if err != nil || pos <= high {
+				return err == nil, err
+			}
+			id, err := ticket.ClaimIDFromBytes(k[len(u.Key()):])
+			if err != nil {
+				return false, err
+			}
+			// Rev 0 first: the ledger must see the claim before what became of it.
+			if id.Run != at.Run || id.Pos != pos {
+				if first, err := tx.Get(bLog, logKey(ticket.Stream{Source: id.Gate, Run: id.Run}, id.Pos)); err == nil && first != nil {
+					out = append(out, first)
+				}
+			}
+			rec, err := tx.Get(bLog, logKey(at, pos))
+			if err == nil {
+				out = append(out, rec)
+			}
+			return err == nil, err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read unreceipted records: %w", err)
+	}
+	return out, nil
+}
+
+// append gives the next position of the present run to a record and puts it in
+// the log.
+func (s *Store) append(tx kv.Tx, make func(pos uint64) ticket.Record) (ticket.Record, error) {
+	st, err := getStream(tx, s.Stream())
+	if err != nil {
+		return ticket.Record{}, err
+	}
+	st.have++
+	st.head = st.have
+	rec := make(st.have)
+	rec.Source, rec.Run, rec.Pos = s.device, s.run, st.have
+	b, err := rec.Encode()
+	if err != nil {
+		return ticket.Record{}, err
+	}
+	if err := putStream(tx, st); err != nil {
+		return ticket.Record{}, err
+	}
+	return rec, tx.Put(bLog, logKey(st.Stream, st.have), b)
+}
+
+// index makes a claim record the one that views show, if it wins over the stored
+// one, and keeps the list of own pending claims.
+func (s *Store) index(tx kv.Tx, rec ticket.Record) error {
+	c := *rec.Claim
+	k := append(c.Unit.Key(), c.ID.Bytes()...)
+	was, err := latest(tx, k)
+	if err != nil {
+		return err
+	}
+	if was != nil && !ticket.Wins(c, *was.Claim) {
+		return nil
+	}
+	if err := tx.Put(bClaims, k, logKey(rec.Stream(), rec.Pos)); err != nil {
+		return err
+	}
+	if c.ID.Gate != s.device {
+		return nil
+	}
+	if err := mark(tx, bOpen, c, c.State == ticket.Pending); err != nil {
+		return err
+	}
+	return mark(tx, bUntrusted, c, c.Claimed.Class == ticket.Untrusted)
+}
+
+// mark keeps a claim in a list bucket, or takes it out, touching the bucket only
+// where that changes it.
+func mark(tx kv.Tx, bucket string, c ticket.Claim, in bool) error {
+	k := c.ID.Bytes()
+	was, err := tx.Get(bucket, k)
+	switch {
+	case err != nil || (was != nil) == in:
+		return err
+	case in:
+		return tx.Put(bucket, k, c.Unit.Key())
+	}
+	return tx.Delete(bucket, k)
+}
+
+// latest gives the record that a row of the claims bucket points at, nil where
+// there is no such row.
+func latest(tx kv.Tx, key []byte) (*ticket.Record, error) {
+	at, err := tx.Get(bClaims, key)
+	if err != nil || at == nil {
+		return nil, err
+	}
+	return claimAt(tx, at)
+}
+
+func claimAt(tx kv.Tx, at []byte) (*ticket.Record, error) {
+	b, err := tx.Get(bLog, at)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := ticket.DecodeRecord(b)
+	if err != nil || rec.Claim == nil {
+		return nil, fmt.Errorf("read claim at %x: %w", at, kv.ErrCorrupt)
+	}
+	return &rec, nil
+}
+
+func splitPointer(v []byte) (ticket.Stream, uint64, error) {
+	if len(v) < 17 {
+		return ticket.Stream{}, 0, fmt.Errorf("read pointer %x: %w", v, kv.ErrCorrupt)
+	}
+	st, err := splitStreamKey(v[:len(v)-8])
+	return st, binary.BigEndian.Uint64(v[len(v)-8:]), err
+}
+
+// find looks a claim up by its id alone: its rev 0 stands at its own position and
+// names the unit.
+func find(tx kv.Tx, id ticket.ClaimID) (ticket.Claim, bool, error) {
+	b, err := tx.Get(bLog, logKey(ticket.Stream{Source: id.Gate, Run: id.Run}, id.Pos))
+	if err != nil || b == nil {
+		return ticket.Claim{}, false, err
+	}
+	first, err := ticket.DecodeRecord(b)
+	if err != nil || first.Claim == nil {
+		return ticket.Claim{}, false, nil
+	}
+	rec, err := latest(tx, append(first.Claim.Unit.Key(), id.Bytes()...))
+	if err != nil || rec == nil {
+		return ticket.Claim{}, false, err
+	}
+	return *rec.Claim, true, nil
+}
+
+func loadView(tx kv.Tx, u ticket.Unit) (ticket.View, error) {
+	v := ticket.View{Unit: u}
+	var at [][]byte
+	err := tx.Scan(bClaims, u.Key(), nil, func(_, p []byte) (bool, error) {
+		at = append(at, p)
+		return true, nil
+	})
+	if err != nil {
+		return v, err
+	}
+	for _, p := range at {
+		rec, err := claimAt(tx, p)
+		if err != nil {
+			return v, err
+		}
+		rev, ok, err := released(tx, rec.Claim.ID)
+		if err != nil {
+			return v, err
+		}
+		v.Claims = append(v.Claims, ticket.Known{Claim: *rec.Claim, Released: ok && rev == rec.Claim.Rev})
+	}
+	f, err := feedOf(tx, ticket.RevokeSubject(u.Format, u.Ticket))
+	if err != nil {
+		return v, err
+	}
+	v.Revoked = f != nil && f.Revoke != nil && f.Revoke.Revoked
+	return v, nil
+}
+
+func released(tx kv.Tx, id ticket.ClaimID) (rev uint32, ok bool, err error) {
+	b, err := tx.Get(bReleased, id.Bytes())
+	if err != nil || len(b) != 4 {
+		return 0, false, err
+	}
+	return binary.BigEndian.Uint32(b), true, nil
+}
+
+// settleRow brings a unit's row of the seen table in line with its claims: the
+// holder is the first claim that holds, and the result is what became of it. A
+// row whose holder no longer holds is taken over in place.
+func settleRow(tx kv.Tx, u ticket.Unit) error {
+	v, err := loadView(tx, u)
+	if err != nil {
+		return err
+	}
+	rows, k := kvseen.Bind(tx), ticketKey(u)
+	row, have, err := rows.Get(k)
+	if err != nil {
+		return err
+	}
+	holder, held := v.Holder(ticket.ClaimID{})
+	if !held {
+		return finishFreed(rows, v, row, have)
+	}
+	c := holder.Claim
+	r := seen.Request{Key: k, At: stampTime(c), Place: c.Place, Holder: c.ID.String()}
+	switch {
+	case !have:
+		_, err = rows.Claim(policy, r)
+	case row.Holder != r.Holder:
+		_, err = rows.Take(policy, row.Holder, r)
+	}
+	if err != nil || c.State == ticket.Pending {
+		return err
+	}
+	_, err = rows.Finish(k, r.Holder, []byte(c.State.String()))
+	return err
+}
+
+// finishFreed stores what became of the last holder where nobody holds the unit.
+func finishFreed(rows seen.Tx, v ticket.View, row seen.Row, have bool) error {
+	if !have {
+		return nil
+	}
+	id, err := ticket.ParseClaimID(row.Holder)
+	if err != nil {
+		return fmt.Errorf("read row: %w", err)
+	}
+	if k, ok := v.Find(id); ok {
+		_, err = rows.Finish(row.Key, row.Holder, []byte(k.Claim.State.String()))
+	}
+	return err
+}
