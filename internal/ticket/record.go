@@ -2,10 +2,7 @@ package ticket
 
 import (
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/fxamacker/cbor/v2"
 )
 
 // State is where a claim stands; only its gate writes it.
@@ -143,7 +140,7 @@ type Event struct {
 	Lane   string    `cbor:"3,keyasint,omitempty"`
 	Place  string    `cbor:"4,keyasint"`
 	Claim  *ClaimID  `cbor:"5,keyasint,omitempty"`
-	Detail string    `cbor:"6,keyasint,omitempty"`
+	Detail string    `cbor:"6,keyasint,omitempty"` // at most MaxDetail bytes, see DetailOf
 }
 
 // Feed is one entry of the ledger's feeds. Version is per subject, given in the
@@ -250,124 +247,3 @@ type Record struct {
 
 // Stream is the run the record belongs to.
 func (r Record) Stream() Stream { return Stream{Source: r.Source, Run: r.Run} }
-
-// Limits of a record, so that a hostile or broken one costs nothing else.
-const (
-	MaxRecord = 600 << 10 // bytes, encoded; a code-list chunk is below 512 KiB
-	MaxText   = 256       // bytes of any name within a record
-	maxAfter  = 64
-)
-
-var (
-	encMode = must(cbor.CoreDetEncOptions().EncMode())
-	decMode = must(cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden,
-		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, MaxNestedLevels: 12,
-		MaxArrayElements: 1024, MaxMapPairs: 64,
-	}.DecMode())
-)
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err) // constant options: only a changed library could reach this
-	}
-	return v
-}
-
-// Encode gives the record's one form: deterministic CBOR (RFC 8949, 4.2.1).
-func (r Record) Encode() ([]byte, error) {
-	if err := r.Validate(); err != nil {
-		return nil, err
-	}
-	b, err := encMode.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode record: %w", err)
-	}
-	return b, nil
-}
-
-// DecodeRecord reads a record strictly: unknown fields, duplicate keys, other
-// spellings of a field and anything that Validate refuses are errors.
-func DecodeRecord(b []byte) (Record, error) {
-	var r Record
-	if len(b) > MaxRecord {
-		return r, fmt.Errorf("decode record: %d bytes, at most %d", len(b), MaxRecord)
-	}
-	if err := decMode.Unmarshal(b, &r); err != nil {
-		return Record{}, fmt.Errorf("decode record: %w", err)
-	}
-	return r, r.Validate()
-}
-
-// Validate returns an error when the record is not of the form that the
-// protocol gives it.
-func (r Record) Validate() error {
-	if err := names("source", string(r.Source)); err != nil {
-		return err
-	}
-	if r.Source == "" || r.Pos == 0 {
-		return fmt.Errorf("record without a source or a position")
-	}
-	n := 0
-	for _, set := range []bool{r.Claim != nil, r.Event != nil, r.Feed != nil} {
-		if set {
-			n++
-		}
-	}
-	switch {
-	case n != 1:
-		return fmt.Errorf("record %s/%s/%d has %d contents, want 1", r.Source, r.Run, r.Pos, n)
-	case r.Claim != nil:
-		return r.validateClaim()
-	case r.Event != nil:
-		return names("event", string(r.Event.Type), r.Event.Place, r.Event.Lane)
-	}
-	return r.Feed.validate()
-}
-
-func (r Record) validateClaim() error {
-	c := r.Claim
-	switch {
-	case c.ID.Gate != r.Source:
-		return fmt.Errorf("claim %s written by %s: only its own gate may", c.ID, r.Source)
-	case c.ID.Pos == 0 || c.Rev == 0 && (c.ID.Run != r.Run || c.ID.Pos != r.Pos):
-		return fmt.Errorf("claim %s: rev 0 must stand at its own position", c.ID)
-	case c.State < Pending || c.State > Admitted:
-		return fmt.Errorf("claim %s: unknown state %d", c.ID, c.State)
-	case c.Unit.Event == "" || c.Unit.Format == 0:
-		return fmt.Errorf("claim %s: no unit", c.ID)
-	case c.Lease <= 0 || c.Lease > time.Hour:
-		return fmt.Errorf("claim %s: lease %s, want up to an hour", c.ID, c.Lease)
-	case len(c.After) > maxAfter:
-		return fmt.Errorf("claim %s: %d claims in after, at most %d", c.ID, len(c.After), maxAfter)
-	case c.Claimed.Class > Untrusted:
-		return fmt.Errorf("claim %s: unknown clock class %d", c.ID, c.Claimed.Class)
-	}
-	return names("claim", c.Unit.Event, c.Lane, c.Place, string(c.Reason))
-}
-
-func (f *Feed) validate() error {
-	n := 0
-	for _, set := range []bool{f.Revoke != nil, f.Release != nil, f.Distrust != nil, f.Programme != nil,
-		f.Codes != nil, f.Closed != nil, f.Gate != nil} {
-		if set {
-			n++
-		}
-	}
-	if n != 1 || f.Subject == "" || f.Version == 0 {
-		return fmt.Errorf("feed entry %q version %d has %d contents, want 1", f.Subject, f.Version, n)
-	}
-	if c := f.Codes; c != nil && (c.Chunk < 0 || c.Chunk >= c.Chunks || len(c.Hashes)%16 != 0) {
-		return fmt.Errorf("feed entry %q: chunk %d of %d with %d bytes", f.Subject, c.Chunk, c.Chunks, len(c.Hashes))
-	}
-	return names("feed", f.Subject)
-}
-
-func names(what string, ss ...string) error {
-	for _, s := range ss {
-		if len(s) > MaxText || strings.IndexByte(s, 0) >= 0 {
-			return fmt.Errorf("%s: a name of %d bytes or with a zero byte, at most %d", what, len(s), MaxText)
-		}
-	}
-	return nil
-}
