@@ -24,11 +24,11 @@ func (r Run) String() string { return fmt.Sprintf("%016x", uint64(r)) }
 // ParseRun reads what String wrote.
 func ParseRun(s string) (Run, error) {
 	if len(s) != 16 {
-		return 0, fmt.Errorf("parse run %q: want 16 hex digits", s)
+		return 0, fmt.Errorf("parse run %q: want 16 lower-case hex digits", s)
 	}
 	n, err := strconv.ParseUint(s, 16, 64)
-	if err != nil {
-		return 0, fmt.Errorf("parse run %q: %w", s, err)
+	if err != nil || Run(n).String() != s {
+		return 0, fmt.Errorf("parse run %q: want 16 lower-case hex digits", s)
 	}
 	return Run(n), nil
 }

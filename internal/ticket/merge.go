@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"time"
 )
 
 // Compare orders claims by who was first: (class, time, gate, run, pos of rev 0).
@@ -151,6 +150,7 @@ func OrderCertain(a, b Claim) bool {
 	if a.Claimed.Class != Trusted || b.Claimed.Class != Trusted {
 		return false
 	}
-	d := time.Duration(a.Claimed.Wall - b.Claimed.Wall).Abs()
-	return d > time.Duration(a.Claimed.Bound+b.Claimed.Bound)
+	early, late := min(a.Claimed.Wall, b.Claimed.Wall), max(a.Claimed.Wall, b.Claimed.Wall)
+	// Unsigned, neither the distance nor the sum of two bounds can overflow.
+	return uint64(late)-uint64(early) > uint64(a.Claimed.Bound)+uint64(b.Claimed.Bound)
 }

@@ -2,6 +2,7 @@ package ticket
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -138,7 +139,7 @@ func (v *Verdict) UnmarshalJSON(b []byte) error {
 	}
 	*v = Verdict{Gate: j.Gate, Lane: j.Lane, Ticket: j.Ticket, Verdict: j.Verdict, Reason: j.Reason,
 		Claim: j.Claim, Online: j.Mode == "online", GateMode: j.GateMode, Clock: j.Clock,
-		Took: time.Duration(j.MS * float64(time.Millisecond))}
+		Took: time.Duration(math.Round(j.MS*1000)) * time.Microsecond}
 	var err error
 	if v.Time, err = time.Parse(time.RFC3339Nano, j.Time); err != nil {
 		return err
