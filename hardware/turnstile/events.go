@@ -32,7 +32,9 @@ const (
 	// Fault: a line could not be written. It is told once, until FaultOff. Line
 	// and Err say more. The relay is tried again until it is inactive.
 	Fault
-	// FaultOff: a line that had a fault was written again.
+	// FaultOff: a line that had a fault was written again. A relay that cannot be
+	// made active, but inactive, has both each time: opening it is not tried
+	// unasked.
 	FaultOff
 )
 

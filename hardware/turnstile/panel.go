@@ -25,7 +25,7 @@ func newPanel(w writer, t Timing) *panel {
 }
 
 func (p *panel) run(ctx context.Context) error {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
