@@ -1,0 +1,42 @@
+// Package camera gives grey frames: from a folder of pictures, as a rehearsal
+// shows them, and from picture files.
+//
+// It stands alone: it imports nothing else of this project, and runs on any
+// system.
+package camera
+
+import (
+	"context"
+	"time"
+)
+
+// Frame is a grey picture: H rows of W pixels, one byte each, 0 black to 255
+// white. Row y begins at Pix[y*Stride].
+type Frame struct {
+	Pix          []byte
+	Stride, W, H int // pixels, which are bytes
+
+	// Captured is the moment the picture was taken. It carries the monotonic clock,
+	// so that the time since is right when the wall clock is set. Zero for a file.
+	Captured time.Time
+}
+
+// Source is a camera. Run calls out with one frame after another, from one
+// goroutine, until ctx is cancelled, and then returns nil. A frame and its pixels
+// belong to out until it returns, and to the source afterwards: what is to outlive
+// the call must be copied. While out is busy frames are dropped, never queued.
+type Source interface {
+	Run(ctx context.Context, out func(Frame)) error
+}
+
+// The largest frame that a gate works on. What is larger is averaged down.
+const (
+	MaxWidth  = 1280 // pixels
+	MaxHeight = 720
+)
+
+// The frame that darkness has, there being no picture to take the size from.
+const (
+	darkWidth  = 640 // pixels
+	darkHeight = 480
+)
