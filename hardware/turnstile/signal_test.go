@@ -66,6 +66,9 @@ func TestSteadySignalShownAgainChangesNothing(t *testing.T) {
 						r.wait(again)
 					}
 					n = len(r.b.of(lamps...))
+					if writes := r.b.sets[LineRed] + r.b.sets[LineGreen] + r.b.sets[LineAmber] + r.b.sets[LineBuzzer]; writes != n {
+						t.Errorf("%d writes for %d edges", writes, n)
+					}
 				})
 				return n
 			}
