@@ -26,7 +26,7 @@ const Version = 1
 // The buckets and their keys (integers big-endian; STREAM is source, a zero byte
 // and the run's 8 bytes; UNIT is ticket.Unit.Key; CLAIM is ticket.ClaimID.Bytes):
 //
-//	meta      "device" | "mode" | "floor" | "aside"  -> text, stamp or count
+//	meta      "device" | "mode" | "floor" | "event"  -> text or stamp
 //	runs      STREAM                  -> have(8) base(8) head(8) opened(8)
 //	receipts  STREAM                  -> high(8)
 //	log       STREAM pos(8)           -> the record as it was encoded by its source
@@ -141,6 +141,11 @@ func (s *Store) Saved() (out ticket.Saved, err error) {
 			return err
 		}
 		out.Mode = ticket.GateMode(mode)
+		event, err := tx.Get(bMeta, []byte("event"))
+		if err != nil {
+			return err
+		}
+		out.LastEvent = string(event)
 		if out.Floor, err = getFloor(tx); err != nil {
 			return err
 		}
@@ -199,6 +204,15 @@ func (s *Store) SetFloor(ctx context.Context, f ticket.Floor) error {
 	err := s.kv.Update(ctx, func(tx kv.Tx) error { return putFloor(tx, f) })
 	if err != nil {
 		return fmt.Errorf("store clock floor: %w", err)
+	}
+	return nil
+}
+
+// SetLastEvent stores which event was on when the clock could last be trusted.
+func (s *Store) SetLastEvent(ctx context.Context, event string) error {
+	err := s.kv.Update(ctx, func(tx kv.Tx) error { return tx.Put(bMeta, []byte("event"), []byte(event)) })
+	if err != nil {
+		return fmt.Errorf("store the last event: %w", err)
 	}
 	return nil
 }

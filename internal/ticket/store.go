@@ -39,6 +39,7 @@ type Saved struct {
 	Mode      GateMode // "" where none was set
 	Floor     Floor
 	Programme []byte   // the signed programme of the highest version, nil: none
+	LastEvent string   // the event that was on when the clock could last be trusted
 	Closed    []string // events that the ledger closed
 	Open      []Claim  // own claims that are pending
 }
