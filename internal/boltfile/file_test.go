@@ -1,0 +1,52 @@
+package boltfile
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"admitone/internal/kv"
+	"admitone/internal/kv/kvtest"
+	"admitone/internal/seen"
+	"admitone/internal/seen/kvseen"
+	"admitone/internal/seen/seentest"
+)
+
+func options() Options { return Options{Name: "test", Version: 1, MaxSize: 64 << 20} }
+
+func openAt(t *testing.T, path string, o Options) *File {
+	t.Helper()
+	f, err := Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return f
+}
+
+func temp(t *testing.T) string { return filepath.Join(t.TempDir(), "store.db") }
+
+func reopen(t *testing.T, s kv.Store) kv.Store {
+	path := s.(*File).db.Path()
+	if err := s.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	return openAt(t, path, options())
+}
+
+func TestStore(t *testing.T) {
+	kvtest.Run(t, func(t *testing.T) kv.Store { return openAt(t, temp(t), options()) }, reopen)
+}
+
+func TestSeen(t *testing.T) {
+	seentest.Run(t, func(t *testing.T) seentest.Store {
+		f := openAt(t, temp(t), options())
+		return seentest.Func(func(ctx context.Context, fn func(seen.Tx) error) error {
+			return f.Update(ctx, func(tx kv.Tx) error { return fn(kvseen.Bind(tx)) })
+		})
+	})
+}
