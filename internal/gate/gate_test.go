@@ -94,7 +94,7 @@ func TestNoPassageAnnulsAndFrees(t *testing.T) {
 		text := r.mint(1)
 		r.line(text)
 		r.wait(10500 * time.Millisecond)
-		if r.ts.idles == 0 {
+		if _, idles, _ := r.ts.told(); idles == 0 {
 			t.Fatal("the relay was not set idle at the passage time-out")
 		}
 		r.wantEnds()

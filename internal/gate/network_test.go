@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"admitone/internal/gate"
+	"admitone/internal/kv"
 	"admitone/internal/ticket"
 )
 
@@ -144,8 +145,8 @@ func TestFreedWithNobodyLookingEndsDark(t *testing.T) {
 		if r.ts.pulsed() != 0 {
 			t.Fatal("opened for nobody")
 		}
-		if r.ts.signals[len(r.ts.signals)-1] != gate.SignalIdle {
-			t.Fatalf("the lamps still say %v", r.ts.signals)
+		if _, _, signals := r.ts.told(); signals[len(signals)-1] != gate.SignalIdle {
+			t.Fatalf("the lamps still say %v", signals)
 		}
 	})
 }
@@ -273,8 +274,8 @@ func TestModes(t *testing.T) {
 
 		set(ticket.ModeFree)
 		r.wait(time.Minute)
-		if r.ts.opens < 12 {
-			t.Fatalf("the relay was renewed %d times in a minute of free", r.ts.opens)
+		if opens, _, _ := r.ts.told(); opens < 12 {
+			t.Fatalf("the relay was renewed %d times in a minute of free", opens)
 		}
 		r.line(r.mint(2))
 		r.line(r.mint(3, test))
@@ -293,7 +294,7 @@ func TestModes(t *testing.T) {
 		}
 
 		set(ticket.ModeTest)
-		if r.ts.idles == 0 {
+		if _, idles, _ := r.ts.told(); idles == 0 {
 			t.Fatal("leaving free left the relay on")
 		}
 		pulses := r.ts.pulsed()
@@ -366,8 +367,8 @@ func TestHoldAfter(t *testing.T) {
 		r.wait(time.Second)
 		r.ts.events <- gate.PassageIn
 		r.wait(time.Millisecond)
-		if r.ts.opens != 2 || r.ts.pulses != 0 {
-			t.Fatalf("%d opens, %d pulses", r.ts.opens, r.ts.pulses)
+		if opens, _, _ := r.ts.told(); opens != 2 || r.ts.pulsed() != 0 {
+			t.Fatalf("%d opens, %d pulses", opens, r.ts.pulsed())
 		}
 	})
 }
@@ -380,12 +381,52 @@ func TestWithoutAProgrammeNothingIsReady(t *testing.T) {
 		r.start()
 		r.line(r.mint(1))
 		r.want("no programme", r.reasons(), ticket.NotReady)
-		if r.ts.signals[len(r.ts.signals)-1] != gate.SignalRefuse {
-			t.Fatalf("signals %v", r.ts.signals)
+		if _, _, signals := r.ts.told(); signals[len(signals)-1] != gate.SignalRefuse {
+			t.Fatalf("signals %v", signals)
 		}
 		r.wait(3 * time.Second)
-		if r.ts.signals[len(r.ts.signals)-1] != gate.SignalFault {
-			t.Fatalf("not red steady: %v", r.ts.signals)
+		if _, _, signals := r.ts.told(); signals[len(signals)-1] != gate.SignalFault {
+			t.Fatalf("not red steady: %v", signals)
+		}
+	})
+}
+
+// What has arrived counts in the decision, however long the disk takes with it.
+func TestArrivedButNotDurableCounts(t *testing.T) {
+	peers := ticket.Link{Peers: true, PeerPatience: 50 * time.Millisecond}
+	inBubble(t, func(r *rig) { r.wire.link = peers }, func(t *testing.T, r *rig) {
+		r.line(r.mint(1))
+		release := make(chan struct{})
+		r.mem.OnCommit(func(int) kv.Fate { <-release; return kv.Durable })
+		theirs := peer(1, 1, 0, ticket.Pending, time.Now().Add(-time.Second))
+		raw, err := theirs.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go r.g.Learn(t.Context(), true, []ticket.Arrival{{Stream: theirs.Stream(), Pos: 1, Raw: raw, Record: &theirs}})
+		r.wait(60 * time.Millisecond)
+		if r.ts.pulsed() != 0 {
+			t.Fatal("opened against a claim that had arrived")
+		}
+		close(release)
+		r.wait(time.Millisecond)
+		r.want("crossed", r.reasons(), ticket.InProgress)
+	})
+}
+
+func TestStayingClaimDoesNotOpenForNobody(t *testing.T) {
+	peers := ticket.Link{Peers: true, PeerPatience: 50 * time.Millisecond}
+	inBubble(t, func(r *rig) { r.wire.link = peers }, func(t *testing.T, r *rig) {
+		r.g.Look(0, gate.Look{Text: r.mint(1), At: time.Now()})
+		at := time.Now().Add(time.Second)
+		r.wait(time.Millisecond)
+		r.learn(peer(1, 1, 0, ticket.Pending, at))
+		r.wait(4 * time.Second)
+		r.want("stays", r.reasons(), ticket.InProgress)
+		r.learn(peer(1, 2, 1, ticket.Refused, at))
+		r.wait(time.Second)
+		if r.ts.pulsed() != 0 {
+			t.Fatal("opened for a ticket that nobody shows any more")
 		}
 	})
 }

@@ -133,6 +133,13 @@ func (f *fakeTurnstile) Show(s gate.Signal) {
 	f.mu.Unlock()
 }
 
+// told gives what the turnstile was told so far.
+func (f *fakeTurnstile) told() (opens, idles int, signals []gate.Signal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opens, f.idles, slices.Clone(f.signals)
+}
+
 func (f *fakeTurnstile) pulsed() int { f.mu.Lock(); defer f.mu.Unlock(); return f.pulses }
 
 type fakeMarks map[ticket.ClaimID]bool
