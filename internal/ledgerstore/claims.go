@@ -1,0 +1,167 @@
+package ledgerstore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"admitone/internal/ledger"
+	"admitone/internal/ticket"
+)
+
+func claimKey(u ticket.Unit, id ticket.ClaimID) []byte { return append(u.Key(), id.Bytes()...) }
+
+// unitKeyLen is the length of a unit's key without the event's name.
+const unitKeyLen = 22
+
+// PutClaim is ledger.Tx.PutClaim.
+func (t tx) PutClaim(r ledger.ClaimRow) error {
+	id := r.Claim.ID.Bytes()
+	v := binary.BigEndian.AppendUint64(nil, uint64(r.Run))
+	v = binary.BigEndian.AppendUint64(v, r.Pos)
+	v = binary.BigEndian.AppendUint64(v, uint64(r.Since))
+	key := claimKey(r.Claim.Unit, r.Claim.ID)
+	was, err := t.kv.Get("claim", key)
+	if err != nil {
+		return err
+	}
+	if was == nil {
+		if err := t.kv.Put("claim.unit", id, r.Claim.Unit.Key()); err != nil {
+			return err
+		}
+	}
+	return t.kv.Put("claim", key, append(v, r.Answer...))
+}
+
+// Claims is ledger.Tx.Claims.
+func (t tx) Claims(u ticket.Unit) ([]ledger.ClaimRow, error) { return t.claims(u.Key(), -1) }
+
+// TicketClaims is ledger.Tx.TicketClaims.
+func (t tx) TicketClaims(event string, f ticket.Format, id ticket.ID) ([]ledger.ClaimRow, error) {
+	prefix := append(append(ticket.EventPrefix(event), byte(f)), id[:]...)
+	return t.claims(prefix, -1)
+}
+
+// claims reads the rows below a prefix, at most limit (negative: all), with the
+// records they point at.
+func (t tx) claims(prefix []byte, limit int) ([]ledger.ClaimRow, error) {
+	var rows []ledger.ClaimRow
+	err := t.kv.Scan("claim", prefix, nil, func(k, v []byte) (bool, error) {
+		if len(rows) == limit {
+			return false, nil
+		}
+		r, err := parseClaim(k, v)
+		rows = append(rows, r)
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if err := t.loadClaim(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// parseClaim reads a row; of the claim only the id is set.
+func parseClaim(k, v []byte) (r ledger.ClaimRow, err error) {
+	i := len(ticket.EventPrefix(eventOf(k))) - 1 + unitKeyLen
+	if len(v) < 24 || len(k) < i {
+		return r, damaged("claim", fmt.Errorf("%d bytes", len(v)))
+	}
+	if r.Claim.ID, err = ticket.ClaimIDFromBytes(k[i:]); err != nil {
+		return r, damaged("claim", err)
+	}
+	r.Run, r.Pos = ticket.Run(binary.BigEndian.Uint64(v)), binary.BigEndian.Uint64(v[8:])
+	r.Since, r.Answer = int64(binary.BigEndian.Uint64(v[16:])), ticket.Answer(v[24:])
+	return r, nil
+}
+
+func eventOf(k []byte) string {
+	for i, c := range k {
+		if c == 0 {
+			return string(k[:i])
+		}
+	}
+	return string(k)
+}
+
+// loadClaim fills the row from the record that it points at.
+func (t tx) loadClaim(r *ledger.ClaimRow) error {
+	id := r.Claim.ID
+	k, ok, err := t.Record(ticket.Stream{Source: id.Gate, Run: r.Run}, r.Pos)
+	if err != nil {
+		return err
+	}
+	rec, err := ticket.DecodeRecord(k.Raw)
+	if err != nil || !ok || rec.Claim == nil || rec.Claim.ID != id {
+		return damaged("claim", fmt.Errorf("claim %s points at %s/%d, which is no record of it", id, r.Run, r.Pos))
+	}
+	r.Claim, r.Raw = *rec.Claim, k.Raw
+	return nil
+}
+
+// ClaimUnit is ledger.Tx.ClaimUnit.
+func (t tx) ClaimUnit(id ticket.ClaimID) (ticket.Unit, bool, error) {
+	v, err := t.kv.Get("claim.unit", id.Bytes())
+	if err != nil || v == nil {
+		return ticket.Unit{}, false, err
+	}
+	u, err := ticket.UnitFromKey(v)
+	if err != nil {
+		return u, false, damaged("claim.unit", err)
+	}
+	return u, true, nil
+}
+
+// PutDue is ledger.Tx.PutDue.
+func (t tx) PutDue(at int64, id ticket.ClaimID, u ticket.Unit) error {
+	return t.kv.Put("due", append(timeKey(at), id.Bytes()...), u.Key())
+}
+
+// DropDue is ledger.Tx.DropDue.
+func (t tx) DropDue(at int64, id ticket.ClaimID) error {
+	return t.kv.Delete("due", append(timeKey(at), id.Bytes()...))
+}
+
+// Due is ledger.Tx.Due.
+func (t tx) Due(before int64, limit int) (rows []ledger.DueRow, err error) {
+	err = t.kv.Scan("due", nil, nil, func(k, v []byte) (bool, error) {
+		at, rest, err := splitTime(k)
+		if err != nil || at >= before || len(rows) == limit {
+			return false, err
+		}
+		row := ledger.DueRow{At: at}
+		if row.Claim, err = ticket.ClaimIDFromBytes(rest); err == nil {
+			row.Unit, err = ticket.UnitFromKey(v)
+		}
+		if err != nil {
+			return false, damaged("due", err)
+		}
+		rows = append(rows, row)
+		return true, nil
+	})
+	return rows, err
+}
+
+// DropClaims is ledger.Tx.DropClaims.
+func (t tx) DropClaims(event string, limit int) (int, error) {
+	rows, err := t.claims(ticket.EventPrefix(event), limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range rows {
+		id := r.Claim.ID
+		if err := t.kv.Delete("claim", claimKey(r.Claim.Unit, id)); err != nil {
+			return 0, err
+		}
+		if err := t.kv.Delete("claim.unit", id.Bytes()); err != nil {
+			return 0, err
+		}
+		if err := t.DropDue(r.Since+int64(r.Claim.Lease), id); err != nil {
+			return 0, err
+		}
+	}
+	return len(rows), nil
+}
