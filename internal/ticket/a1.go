@@ -29,9 +29,10 @@ type a1Claims struct {
 	Expires   uint64 `cbor:"4,keyasint,omitempty"` // exp, Unix seconds
 	NotBefore uint64 `cbor:"5,keyasint,omitempty"` // nbf, Unix seconds
 	ID        []byte `cbor:"7,keyasint"`           // cti, 16 bytes
-	// Pass is the private claim: event, session, admission, flags and entry, where
-	// items at the end that are empty or 0 are left out. The admission is the zone,
-	// or with flagProduct the product.
+	// Pass is the private claim, in CDDL (RFC 8610):
+	//   [event: tstr, ? session: tstr, ? admission: tstr, ? (flags: uint, ? entry: uint)]
+	// Of the texts and of the numbers, what is empty or 0 at the end is left out.
+	// The admission is the zone, or with flagProduct the product.
 	Pass []any `cbor:"-65537,keyasint"`
 }
 
@@ -144,13 +145,19 @@ func encodeClaims(t Ticket) ([]byte, error) {
 	if t.Product != "" {
 		flags |= flagProduct
 	}
-	pass := []any{t.Event, t.Session, t.Zone + t.Product, flags, uint64(t.Entry)}
-	for len(pass) > 1 && (pass[len(pass)-1] == "" || pass[len(pass)-1] == uint64(0)) {
-		pass = pass[:len(pass)-1]
-	}
+	pass := trimEnd([]any{t.Event, t.Session, t.Zone + t.Product}, "")
+	pass = append(pass, trimEnd([]any{flags, uint64(t.Entry)}, uint64(0))...)
 	return encMode.Marshal(a1Claims{
 		Expires: seconds(t.Expires), NotBefore: seconds(t.NotBefore), ID: t.ID[:], Pass: pass,
 	})
+}
+
+// trimEnd leaves out empty items at the end.
+func trimEnd(items []any, empty any) []any {
+	for len(items) > 0 && items[len(items)-1] == empty {
+		items = items[:len(items)-1]
+	}
+	return items
 }
 
 // readA1 reads a text strictly, without verifying its signature: it gives a
@@ -184,22 +191,13 @@ func decodeClaims(payload []byte) (Ticket, error) {
 		return Ticket{}, errA1
 	}
 	t := Ticket{Format: FormatA1, NotBefore: fromSeconds(c.NotBefore), Expires: fromSeconds(c.Expires)}
-	if len(c.ID) != len(t.ID) || len(c.Pass) > 5 {
+	if len(c.ID) != len(t.ID) {
 		return Ticket{}, errA1
 	}
 	copy(t.ID[:], c.ID)
-	var texts [3]string
-	var numbers [2]uint64
-	for i, item := range c.Pass {
-		var ok bool
-		if i < len(texts) {
-			texts[i], ok = item.(string)
-		} else {
-			numbers[i-len(texts)], ok = item.(uint64)
-		}
-		if !ok {
-			return Ticket{}, errA1
-		}
+	texts, numbers, err := splitPass(c.Pass)
+	if err != nil {
+		return Ticket{}, err
 	}
 	flags, entry := numbers[0], numbers[1]
 	if flags > flagsAll || entry > math.MaxUint32 {
@@ -212,4 +210,29 @@ func decodeClaims(payload []byte) (Ticket, error) {
 		t.Zone = texts[2]
 	}
 	return t, nil
+}
+
+// splitPass gives the up to three texts and then up to two numbers of the
+// private claim.
+func splitPass(pass []any) (texts [3]string, numbers [2]uint64, err error) {
+	var nt, nn int
+	for _, item := range pass {
+		switch v := item.(type) {
+		case string:
+			if nt == len(texts) || nn > 0 {
+				return texts, numbers, errA1
+			}
+			texts[nt] = v
+			nt++
+		case uint64:
+			if nn == len(numbers) {
+				return texts, numbers, errA1
+			}
+			numbers[nn] = v
+			nn++
+		default:
+			return texts, numbers, errA1
+		}
+	}
+	return texts, numbers, nil
 }
