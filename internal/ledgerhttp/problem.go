@@ -1,0 +1,104 @@
+package ledgerhttp
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// problemBase is the stable beginning of every problem's type.
+const problemBase = "urn:admitone:problem:"
+
+// Problem is an error of the API, RFC 9457. The client gives it as an error, so
+// that its detail reaches whoever typed the command.
+type Problem struct {
+	Type      string `json:"type"` // urn:admitone:problem:NAME; stable
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail,omitempty"`     // what happened this time, and what to do
+	FirstSeen string `json:"first_seen,omitempty"` // replayed: when the same was first presented
+}
+
+// Error gives the detail, which is written for people.
+func (p *Problem) Error() string {
+	if p.Detail == "" {
+		return p.Title
+	}
+	return p.Detail
+}
+
+// Is reports whether two problems are of one type, for errors.Is.
+func (p *Problem) Is(target error) bool {
+	q, ok := target.(*Problem)
+	return ok && p.Type == q.Type
+}
+
+// kind is the last part of a problem's type.
+type kind string
+
+// The kinds of problems: one closed list, one status each.
+const (
+	badRequest   kind = "bad-request"
+	unauthorized kind = "unauthorized"
+	badSignature kind = "signature"
+	stale        kind = "stale"
+	forbidden    kind = "forbidden"
+	notFound     kind = "not-found"
+	badMethod    kind = "method"
+	replayed     kind = "replayed"
+	notNow       kind = "conflict"
+	tooLarge     kind = "too-large"
+	invalid      kind = "invalid"
+	internal     kind = "internal"
+)
+
+func (k kind) status() (code int, title string) {
+	switch k {
+	case badRequest:
+		return http.StatusBadRequest, "The request cannot be understood"
+	case unauthorized:
+		return http.StatusUnauthorized, "No valid bearer key"
+	case badSignature:
+		return http.StatusUnauthorized, "No valid signature"
+	case stale:
+		return http.StatusUnauthorized, "Signed too long ago, or by a clock that is wrong"
+	case forbidden:
+		return http.StatusForbidden, "Not in this key's scope"
+	case notFound:
+		return http.StatusNotFound, "There is no such thing"
+	case badMethod:
+		return http.StatusMethodNotAllowed, "Not a method of this path"
+	case replayed:
+		return http.StatusConflict, "This signed request was executed before"
+	case notNow:
+		return http.StatusConflict, "Not as things stand"
+	case tooLarge:
+		return http.StatusRequestEntityTooLarge, "The body is too large"
+	case invalid:
+		return http.StatusUnprocessableEntity, "The content is not valid"
+	}
+	return http.StatusInternalServerError, "The ledger could not find out"
+}
+
+// problem makes a problem of a kind; detail is a format.
+func problem(k kind, detail string, args ...any) *Problem {
+	code, title := k.status()
+	return &Problem{Type: problemBase + string(k), Title: title, Status: code, Detail: fmt.Sprintf(detail, args...)}
+}
+
+// write sends the problem.
+func (p *Problem) write(w http.ResponseWriter) {
+	b, err := json.Marshal(p)
+	if err != nil {
+		http.Error(w, p.Title, p.Status) // strings and a number always marshal
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="admitone"`)
+	}
+	w.WriteHeader(p.Status)
+	w.Write(append(b, '\n'))
+}

@@ -1,0 +1,107 @@
+package ledgerhttp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"admitone/internal/ledger"
+)
+
+// routes is the map of the API. Reads take a bearer key of the scope read, all
+// that changes something is signed; the page and /healthz are open, and the page
+// asks for a key before it shows anything.
+func (s *Server) routes() (http.Handler, error) {
+	page, err := page()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := s.metrics()
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	for path, m := range map[string]methods{
+		"/{$}":                           {"GET": page},
+		"/healthz":                       {"GET": s.healthz},
+		"/metrics":                       {"GET": metrics},
+		"/v1/conflicts":                  {"GET": s.conflicts},
+		"/v1/conflicts.csv":              {"GET": s.conflictsCSV},
+		"/v1/conflicts/{id}":             {"GET": s.get(s.conflict)},
+		"/v1/conflicts/{id}/acknowledge": {"POST": s.post(maxBody, s.acknowledge)},
+		"/v1/alarms":                     {"GET": s.get(s.alarms)},
+		"/v1/gates":                      {"GET": s.get(s.gates), "POST": s.post(maxBody, s.addGate)},
+		"/v1/gates/{name}/{action}":      {"POST": s.post(maxBody, s.changeGate)},
+		"/v1/stats":                      {"GET": s.get(s.stats)},
+		"/v1/verdicts":                   {"GET": s.get(s.verdicts)},
+		"/v1/tickets/{id}":               {"GET": s.get(s.ticket)},
+		"/v1/revocations":                {"POST": s.post(maxBody, s.revoke)},
+		"/v1/releases":                   {"POST": s.post(maxBody, s.release)},
+		"/v1/programme":                  {"GET": s.get(s.programme), "POST": s.post(maxBody, s.pushProgramme), "PUT": s.post(maxBody, s.pushProgramme)},
+		"/v1/events/{event}/close":       {"POST": s.post(maxBody, s.closeEvent)},
+		"/v1/codes/{event}":              {"POST": s.post(maxCodes, s.putCodes)},
+	} {
+		mux.Handle(path, m)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem(notFound, "there is nothing at %q", r.URL.Path).write(w)
+	})
+	return secured(s.recovered(mux)), nil
+}
+
+// secured sets the header fields that belong to every answer.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// healthz tells that the ledger reads its store.
+func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
+	_, p := s.stats(r)
+	s.answer(w, http.StatusOK, map[string]string{"status": "ok"}, p)
+}
+
+// outcome turns an error of the ledger into a problem: what the caller can
+// change is told, anything else is logged.
+func (s *Server) outcome(doing string, err error) *Problem {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ledger.ErrUnknown):
+		return s.internal(doing, err)
+	case errors.Is(err, ledger.ErrNotFound):
+		return problem(notFound, "%s", told(err))
+	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrDone):
+		return problem(notNow, "%s", told(err))
+	case errors.Is(err, ledger.ErrInvalid):
+		return problem(invalid, "%s", told(err))
+	}
+	return s.internal(doing, err)
+}
+
+// told is the text of an error for people: what the ledger joined from several
+// lines stays readable as one.
+func told(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+}
+
+// cursor reads ?after= and ?limit= of a list.
+func cursor(r *http.Request) (after string, limit int, p *Problem) {
+	q := r.URL.Query()
+	limit = defaultPage
+	if text := q.Get("limit"); text != "" {
+		if _, err := fmt.Sscanf(text+"\n", "%d\n", &limit); err != nil || limit < 1 || limit > maxPage {
+			return "", 0, problem(badRequest, "limit is a number from 1 to %d", maxPage)
+		}
+	}
+	return q.Get("after"), limit, nil
+}
+
+// Pages of lists.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)

@@ -1,0 +1,219 @@
+package ledgerhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"admitone/internal/seen"
+	"admitone/internal/ticket"
+)
+
+// Limits of requests, so that none costs the others anything.
+const (
+	maxHeader  = 16 << 10
+	maxBody    = 1 << 20  // of most writes
+	maxCodes   = 64 << 20 // of a code list: a million hashes of 32 hex digits, with room for JSON
+	headerTime = 5 * time.Second
+	readTime   = 2 * time.Minute // a code list over a slow uplink
+	writeTime  = 2 * time.Minute // a long export
+	idleTime   = 2 * time.Minute
+	stopTime   = 5 * time.Second
+)
+
+// Rows is the seen table of the ledger's store: *ledgerstore.Store has it.
+type Rows interface {
+	// Seen runs fn in a write transaction and returns after it is durable.
+	Seen(ctx context.Context, fn func(seen.Tx) error) error
+}
+
+// Options of a server. Ledger, Rows, Now and Log are required.
+type Options struct {
+	Ledger  Ledger
+	Rows    Rows // where the nonces of signed requests are kept
+	Now     func() time.Time
+	Log     *slog.Logger
+	Callers []Caller
+	Signers []Signer
+}
+
+// Server answers the API and the page.
+type Server struct {
+	opt     Options
+	handler http.Handler
+}
+
+// New makes a server; it starts nothing.
+func New(o Options) (*Server, error) {
+	if o.Ledger == nil || o.Rows == nil || o.Now == nil || o.Log == nil {
+		return nil, errors.New("make HTTP server: ledger, rows, clock and log are required")
+	}
+	s := &Server{opt: o}
+	h, err := s.routes()
+	if err != nil {
+		return nil, fmt.Errorf("make HTTP server: %w", err)
+	}
+	s.handler = h
+	return s, nil
+}
+
+// Handler is the whole API with the page.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Run serves on a listener, which may be a TLS one, until ctx is done; requests
+// under way get a few seconds to end. It closes the listener.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler: s.handler, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		ErrorLog: slog.NewLogLogger(s.opt.Log.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	if err := srv.Shutdown(stop); err != nil {
+		srv.Close()
+	}
+	<-ended
+	return nil
+}
+
+// methods answers one path; a method that it does not have is a problem.
+type methods map[string]http.HandlerFunc
+
+// ServeHTTP picks the method's handler; HEAD is GET without its body.
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if h, ok := m[method]; ok {
+		h(w, r)
+		return
+	}
+	var have []string
+	for name := range m {
+		have = append(have, name)
+	}
+	slices.Sort(have)
+	w.Header().Set("Allow", strings.Join(have, ", "))
+	problem(badMethod, "%s is not possible here; %s is", r.Method, strings.Join(have, ", ")).write(w)
+}
+
+// recovered turns a panic of one request into a problem of that request.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if v := recover(); v != nil {
+				if v == http.ErrAbortHandler {
+					panic(v)
+				}
+				s.internal("answer "+r.Method, fmt.Errorf("panic: %v", v)).write(w)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// get makes a handler for a read: a key of the scope read, and an answer in JSON.
+func (s *Server) get(fn func(r *http.Request) (any, *Problem)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, p := s.bearer(r, ScopeRead); p != nil {
+			p.write(w)
+			return
+		}
+		v, p := fn(r)
+		s.answer(w, http.StatusOK, v, p)
+	}
+}
+
+// write is one signed request that may be executed.
+type write struct {
+	*http.Request
+	By   string // the signer's name
+	Body []byte
+}
+
+// post makes a handler for a signed admin write with a body of at most limit
+// bytes.
+func (s *Server) post(limit int64, fn func(q write) (any, *Problem)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		by, body, p := s.signed(w, r, limit)
+		if p != nil {
+			p.write(w)
+			return
+		}
+		v, p := fn(write{Request: r, By: by.Name, Body: body})
+		s.answer(w, http.StatusOK, v, p)
+	}
+}
+
+// answer sends a value in JSON, or the problem.
+func (s *Server) answer(w http.ResponseWriter, status int, v any, p *Problem) {
+	if p == nil {
+		b, err := json.Marshal(v)
+		if err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(status)
+			w.Write(append(b, '\n'))
+			return
+		}
+		p = s.internal("encode answer", err)
+	}
+	p.write(w)
+}
+
+// internal logs what could not be found out, and gives the problem that says no
+// more than that.
+func (s *Server) internal(doing string, err error) *Problem {
+	s.opt.Log.Error("http request", "doing", doing, "err", err)
+	return problem(internal, "nothing was changed that was not confirmed; the ledger's log says more: try again")
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Problem) {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var big *http.MaxBytesError
+	if errors.As(err, &big) {
+		return nil, problem(tooLarge, "at most %d bytes are accepted here", limit)
+	}
+	if err != nil {
+		return nil, problem(badRequest, "the body ended early")
+	}
+	return b, nil
+}
+
+// strict decodes a JSON body into v: one value, no unknown key.
+func strict(body []byte, v any) *Problem {
+	d := json.NewDecoder(strings.NewReader(string(body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return problem(badRequest, "the body is not the JSON that belongs here: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return problem(badRequest, "the body goes on after its JSON value")
+	}
+	return nil
+}
+
+// stamp gives a time as the API writes it; the zero time is empty.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(ticket.TimeFormat)
+}
