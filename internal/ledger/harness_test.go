@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -219,4 +220,9 @@ func (r *rig) high(g *gate) uint64 {
 		}
 	}
 	return 0
+}
+
+func sortConflicts(c []ledger.Conflict) []ledger.Conflict {
+	slices.SortFunc(c, func(a, b ledger.Conflict) int { return strings.Compare(a.ID, b.ID) })
+	return c
 }
