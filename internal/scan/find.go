@@ -28,19 +28,37 @@ var errCrowded = errors.New("too many finder patterns")
 
 // look finds the texts in a frame, dark on light first, then light on dark.
 func (r *Reader) look(f Frame) ([]string, error) {
-	bits, err := gozxing.NewHybridBinarizer(newGrey(f, &r.packed)).GetBlackMatrix()
+	texts, err := binarise(newGrey(f, &r.packed))
+	if err != nil || len(texts) > 0 || r.opts.LightOnly {
+		return texts, err
+	}
+	// Turning the binary picture round would be cheaper and reads fewer: gozxing's
+	// thresholds take a ground without contrast for white, and a dark screen has none.
+	return binarise(newGrey(r.inverse(f), &r.packed))
+}
+
+// binarise reads one picture of dark codes.
+func binarise(src *grey) ([]string, error) {
+	bits, err := gozxing.NewHybridBinarizer(src).GetBlackMatrix()
 	if err != nil {
 		if _, flat := err.(gozxing.NotFoundException); flat {
 			return nil, nil
 		}
 		return nil, err
 	}
-	texts := read(bits)
-	if len(texts) > 0 || r.opts.LightOnly {
-		return texts, nil
-	}
-	bits.FlipAll()
 	return read(bits), nil
+}
+
+// inverse is the negative of a frame, in the reader's own buffer.
+func (r *Reader) inverse(f Frame) Frame {
+	neg := Frame{Stride: f.W, W: f.W, H: f.H, Pix: grow(&r.packed, f.W*f.H)}
+	for y := range f.H {
+		out := neg.Pix[y*neg.Stride:][:f.W]
+		for x, v := range f.Pix[y*f.Stride:][:f.W] {
+			out[x] = 255 - v
+		}
+	}
+	return neg
 }
 
 // read decodes what the triples of finder patterns in a binary picture frame.

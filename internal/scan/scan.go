@@ -1,8 +1,9 @@
 // Package scan turns a grey picture into the texts of the QR codes in it. It is
 // pure: no files, no devices, no clock.
 //
-// The picture is read where it lies; nothing here copies it unless its rows are
-// padded. What leaves the reader is texts and nothing else: a picture cannot make
+// The picture is read where it lies: it is not copied unless its rows are padded.
+// Only the second look, for light codes on dark, works on a negative, in a buffer
+// that is kept. What leaves the reader is texts and nothing else: a picture cannot make
 // it panic, and symbols that a scanner would have to interpret (structured append,
 // ECI, FNC1) are not read at all, so that one symbol has one text.
 package scan
@@ -40,7 +41,7 @@ func (f Frame) check() error {
 // Options are what a reader can be told.
 type Options struct {
 	// LightOnly leaves out the look for light codes on a dark ground, as phones in
-	// dark mode show them; it saves a third of an empty frame's time.
+	// dark mode show them; it saves half of an empty frame's time.
 	LightOnly bool
 }
 
@@ -48,7 +49,7 @@ type Options struct {
 // goroutine owns it.
 type Reader struct {
 	opts   Options
-	packed []byte // of the last frame whose rows were padded
+	packed []byte // a frame without its padding, or its negative
 }
 
 // New returns a reader.

@@ -39,18 +39,23 @@ func (g *grey) GetMatrix() []byte {
 	if g.stride == g.Width {
 		return g.pix[:n:n]
 	}
-	if cap(*g.pack) < n {
-		*g.pack = make([]byte, n)
-	}
-	out := (*g.pack)[:n]
+	out := grow(g.pack, n)
 	for y := range g.Height {
 		copy(out[y*g.Width:], g.pix[y*g.stride:][:g.Width])
 	}
 	return out
 }
 
-// Invert is part of gozxing's interface. Nothing here calls it: dark mode flips
-// the binary picture instead, at an eighth of the bytes.
+// grow makes a buffer n bytes long; what was in it is lost.
+func grow(buf *[]byte, n int) []byte {
+	if cap(*buf) < n {
+		*buf = make([]byte, n)
+	}
+	return (*buf)[:n]
+}
+
+// Invert is part of gozxing's interface. Nothing here calls it: it would take a new
+// picture each time.
 func (g *grey) Invert() gozxing.LuminanceSource { return gozxing.LuminanceSourceInvert(g) }
 
 // String is part of gozxing's interface.
