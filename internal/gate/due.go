@@ -118,7 +118,7 @@ func (g *Gate) wanted(l *lane, now time.Time) Signal {
 	case g.mode == ticket.ModeClosed:
 		return SignalClosed
 	case g.mode == ticket.ModeFree:
-		return SignalAdmit
+		return SignalOpen
 	}
 	for _, p := range l.shown {
 		if p.said && p.verdict.Verdict == ticket.Wait && p.state != settled {

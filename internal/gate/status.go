@@ -103,3 +103,6 @@ func (g *Gate) WaitReady(ctx context.Context) error {
 		}
 	}
 }
+
+// LaneName gives the name of a lane, counted from 0.
+func (g *Gate) LaneName(i int) string { return g.lanes[i].Name }

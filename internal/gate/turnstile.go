@@ -13,6 +13,7 @@ type Signal uint8
 const (
 	SignalIdle Signal = iota
 	SignalAdmit
+	SignalOpen // mode free: green without a sound
 	SignalRefuse
 	SignalWait
 	SignalFault
