@@ -131,11 +131,29 @@ func (g *Gate) fetchSome(ctx context.Context, s ticket.Stream) bool {
 			g.complain("fetched records could not be stored", err)
 			break
 		}
-		g.known.got(s)
-		return true
+		if g.moved(s, after) {
+			return true
+		}
+		break
 	}
 	g.known.putOff(s, time.Now())
 	return false
+}
+
+// moved reports whether the store's cursor of a run is beyond a position.
+func (g *Gate) moved(s ticket.Stream, after uint64) bool {
+	own, cursors, err := g.positions()
+	if err != nil {
+		g.complain("cursors could not be read", err)
+		return false
+	}
+	g.known.read(own, cursors)
+	if g.known.has(s) <= after {
+		g.log.Error("fetched records were stored, but the cursor did not move", "source", string(s.Source), "position", after)
+		return false
+	}
+	g.known.got(s)
+	return true
 }
 
 // holders lists whom to ask for a run, as a subject's last token, the best first.

@@ -17,7 +17,7 @@ const (
 	uploadFor     = 10 * time.Second
 	upstreamRetry = time.Second
 	receiptEvery  = 5 * time.Second // how long receipts wait to be stored together
-	liveFor       = time.Second // how long after an ask uploads stay small
+	liveFor       = time.Second     // how long after an ask uploads stay small
 )
 
 // upstream says hello and uploads, one request at a time, so that what the ledger
