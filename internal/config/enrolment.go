@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -26,6 +27,13 @@ type Enrolment struct {
 }
 
 func (*Enrolment) setDefaults() {}
+
+// Plain reports whether the brokers are on this host and spoken to without TLS.
+func (e Enrolment) Plain() bool { return plain(e.Brokers) }
+
+func plain(urls []string) bool {
+	return len(urls) > 0 && strings.HasPrefix(urls[0], "nats://") // a list is of one kind: see links
+}
 
 // LoadEnrolment reads an enrolment file. An error is of type Problems.
 func LoadEnrolment(file string) (Enrolment, error) {
@@ -108,7 +116,7 @@ func (r *report) seed(key, s string) {
 // links checks a list of broker addresses and the keys that are pinned for them:
 // what leaves this host needs TLS and a pinned key.
 func (r *report) links(key string, urls []string, pinKey string, pins []string) {
-	pinned := false
+	pinned, plain := false, false
 	for i, s := range urls {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		u, err := url.Parse(s)
@@ -120,7 +128,12 @@ func (r *report) links(key string, urls []string, pinKey string, pins []string) 
 			pinned = true
 		case !loopback(u.Hostname()):
 			r.addf(at, "write tls:// instead of nats://", "%s leaves this host without TLS", show(s))
+		default:
+			plain = true
 		}
+	}
+	if pinned && plain {
+		r.add(key, "some are tls://, some nats://", "write tls:// for all, or use the broker of this host alone")
 	}
 	if pinned && len(pins) == 0 {
 		r.add(pinKey, "missing", "list the SHA-256 of the broker's public key, as `gatectl gate add` does")

@@ -91,6 +91,9 @@ func TestWrittenIsRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
+	if got.Device.Plain() || !(Enrolment{Brokers: []string{"nats://127.0.0.1:4222"}}).Plain() {
+		t.Error("Plain takes TLS for none, or the other way round")
+	}
 	if !got.Lanes[0].Sensor() {
 		t.Error("passage_in is wired, and Sensor says no")
 	}

@@ -52,6 +52,10 @@ type NATS struct {
 	UpstreamSeed  string   `toml:"upstream_seed,omitempty"`  // role ledger: a file with this process's NKey seed
 }
 
+// Plain reports whether the upstream brokers are on this host and spoken to
+// without TLS.
+func (n NATS) Plain() bool { return plain(n.Upstream) }
+
 // Caller is a user of the API with a bearer key. The key itself is not kept.
 type Caller struct {
 	Name      string  `toml:"name"`

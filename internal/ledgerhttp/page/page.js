@@ -170,6 +170,7 @@ async function loop() {
 }
 
 function enter(k) {
+  $("ask").hidden = true; // a second click starts no second loop
   key = k.trim();
   sessionStorage.setItem("key", key);
   conflicts = new Tail("/v1/conflicts", "conflicts");
@@ -182,4 +183,5 @@ const given = new URLSearchParams(location.hash.slice(1)).get("key");
 if (given) history.replaceState(null, "", location.pathname);
 $("enter").addEventListener("click", () => enter($("key").value));
 $("key").addEventListener("keydown", (e) => { if (e.key === "Enter") enter($("key").value); });
+addEventListener("hashchange", () => location.reload()); // a link with another key, opened in this tab
 enter(given || key);
