@@ -167,7 +167,7 @@ func TestAdminWritesThroughTheClient(t *testing.T) {
 func TestCodeLists(t *testing.T) {
 	s := newStage(t)
 	s.prepare()
-	hashes := make([]ticket.ID, 250_000)
+	hashes := make([]ticket.ID, 25_000)
 	for i := range hashes {
 		hashes[i] = ticket.CodeHash(bytes.Repeat([]byte{0xab}, 32), fmt.Sprintf("CODE-%d", i))
 	}
