@@ -47,6 +47,8 @@ type NATS struct {
 	Listen        string   `toml:"listen,omitempty"`         // roles all and broker; default 127.0.0.1:4222
 	Leaf          string   `toml:"leaf,omitempty"`           // where venues' brokers join; "": nowhere
 	PlainLoopback bool     `toml:"plain_loopback,omitempty"` // no TLS on listen and leaf, which must then be loopback addresses
+	Advertise     []string `toml:"advertise,omitempty"`      // what enrolments name as the broker; default: what it listens on
+	AdvertiseLeaf string   `toml:"advertise_leaf,omitempty"` // what enrolments of venues' brokers name; default: leaf
 	Upstream      []string `toml:"upstream,omitempty"`       // role ledger: the external NATS; role broker: default the enrolment's brokers
 	UpstreamKeys  []string `toml:"upstream_keys,omitempty"`  // SHA-256 of their SubjectPublicKeyInfo, 64 hex digits each
 	UpstreamSeed  string   `toml:"upstream_seed,omitempty"`  // role ledger: a file with this process's NKey seed

@@ -19,7 +19,6 @@ func tmpl(u ticket.Unit) ticket.Claim {
 	return ticket.Claim{Unit: u, Place: "North", Lease: 25 * time.Second, Claimed: ticket.Stamp{Wall: 1e18}}
 }
 
-
 func open(t *testing.T, s kv.Store, device ticket.Source) *Store {
 	t.Helper()
 	st, err := New(t.Context(), s, Options{Device: device})
@@ -440,4 +439,3 @@ func permutations(n int) (out [][]int) {
 	rec(all, nil)
 	return out
 }
-

@@ -33,6 +33,7 @@ func (s *Server) routes() (http.Handler, error) {
 		"/v1/alarms":                     {"GET": s.get(s.alarms)},
 		"/v1/gates":                      {"GET": s.get(s.gates), "POST": s.post(maxBody, s.addGate)},
 		"/v1/gates/{name}/{action}":      {"POST": s.post(maxBody, s.changeGate)},
+		"/v1/enrolment":                  {"GET": s.get(s.enrolment)},
 		"/v1/stats":                      {"GET": s.get(s.stats)},
 		"/v1/verdicts":                   {"GET": s.get(s.verdicts)},
 		"/v1/tickets/{id}":               {"GET": s.get(s.ticket)},

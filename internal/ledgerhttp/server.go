@@ -43,6 +43,8 @@ type Options struct {
 	Log     *slog.Logger
 	Callers []Caller
 	Signers []Signer
+
+	Enrolment Enrolment // what new devices are told
 }
 
 // Server answers the API and the page.

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"admitone/internal/boltfile"
+	"admitone/internal/config"
+	"admitone/internal/ledger"
+	"admitone/internal/ledgerhttp"
+	"admitone/internal/ledgerstore"
+	"admitone/internal/wire"
+	"admitone/internal/wire/broker"
+)
+
+// serveLedger runs the ledger with its HTTP side, and in role all its broker.
+func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err error) {
+	file, err := openStore(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	programmeKey, err := config.EnsureKey(c.ProgrammeKey)
+	if err != nil {
+		return err
+	}
+	store := ledgerstore.New(file)
+	l, err := ledger.New(store, ledger.Options{
+		Process: c.Process, Now: time.Now, Log: log, ProgrammeKey: programmeKey, DeviceID: wire.DeviceID,
+	})
+	if err != nil {
+		return err
+	}
+	eg, ctx := errgroup.WithContext(ctx)
+	conn, enrolment, err := connect(ctx, eg, c, log, programmeKey)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	serving, err := wire.NewLedger(conn, &service{Ledger: l, key: programmeKey}, wire.LedgerOptions{Process: c.Process, Log: log})
+	if err != nil {
+		return err
+	}
+	api, ln, err := openHTTP(c, l, store, enrolment, log)
+	if err != nil {
+		return err
+	}
+	log.Info("ledger serves", "http", ln.Addr().String(), "process", c.Process, "pid", os.Getpid())
+	eg.Go(func() error { return l.Run(ctx) })
+	eg.Go(func() error { return serving.Run(ctx) })
+	eg.Go(func() error { return api.Run(ctx, ln) })
+	return eg.Wait()
+}
+
+func openStore(ctx context.Context, c config.Ledger, log *slog.Logger) (*boltfile.File, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	f, err := boltfile.Open(ctx, filepath.Join(c.DataDir, "ledger.db"), boltfile.Options{
+		Name: "ledger", Version: ledgerstore.Version, MaxSize: int64(c.MaxSize), Log: log,
+		Verify: func(ctx context.Context, path string) error {
+			return boltfile.VerifyInChild(ctx, exe, []string{"db", "verify"}, path)
+		},
+	})
+	var damaged *boltfile.DamagedError
+	if errors.As(err, &damaged) {
+		// Unlike a gate's, a ledger's store holds what nobody else may have: a
+		// person decides.
+		return nil, fmt.Errorf("%w; put a backup in its place, or move it away: then the gates bring back what they hold", err)
+	}
+	return f, err
+}
+
+// connect gives the ledger its connection: to the broker in this process, or to
+// an external one. It also gives what a new device needs to know of the broker.
+func connect(ctx context.Context, eg *errgroup.Group, c config.Ledger, log *slog.Logger, programmeKey ed25519.PrivateKey) (*wire.NATS, ledgerhttp.Enrolment, error) {
+	public := programmeKey.Public().(ed25519.PublicKey)
+	e := ledgerhttp.Enrolment{ProgrammeKey: hex.EncodeToString(public), Brokers: c.NATS.Advertise, Leaf: c.NATS.AdvertiseLeaf}
+	if c.Role == config.RoleLedger {
+		seed, err := os.ReadFile(c.NATS.UpstreamSeed)
+		if err != nil {
+			return nil, e, fmt.Errorf("read upstream seed: %w", err)
+		}
+		e.BrokerKeys = c.NATS.UpstreamKeys
+		conn, err := wire.Dial(ctx, wire.NATSOptions{
+			URLs: c.NATS.Upstream, Seed: strings.TrimSpace(string(seed)), PinnedKeys: c.NATS.UpstreamKeys,
+			Plain: c.NATS.Plain(), Name: "ledger " + c.Process, Log: log,
+		})
+		return conn, e, err
+	}
+	seed, key, err := wire.NewDeviceKey()
+	if err != nil {
+		return nil, e, err
+	}
+	o, err := brokerOptions(c, log, public)
+	if err != nil {
+		return nil, e, err
+	}
+	o.Ledgers = []string{key}
+	b, err := broker.New(o)
+	if err != nil {
+		return nil, e, err
+	}
+	pin, err := brokerPin(o)
+	if err != nil {
+		return nil, e, err
+	}
+	if pin != "" {
+		e.BrokerKeys = []string{pin}
+	}
+	eg.Go(func() error { return runBroker(ctx, b, log) })
+	select {
+	case <-b.Ready():
+	case <-ctx.Done():
+		return nil, e, eg.Wait()
+	}
+	if len(e.Brokers) == 0 {
+		e.Brokers = []string{b.URL()}
+	}
+	if e.Leaf == "" {
+		e.Leaf = b.LeafURL()
+	}
+	conn, err := wire.Dial(ctx, wire.NATSOptions{InProcess: b, Seed: seed, Name: "ledger " + c.Process, Log: log})
+	return conn, e, err
+}
+
+func openHTTP(c config.Ledger, l *ledger.Ledger, store *ledgerstore.Store, e ledgerhttp.Enrolment, log *slog.Logger) (*ledgerhttp.Server, net.Listener, error) {
+	o := ledgerhttp.Options{Ledger: l, Rows: store, Now: time.Now, Log: log, Enrolment: e}
+	for _, k := range c.Callers {
+		caller := ledgerhttp.Caller{Name: k.Name}
+		if _, err := hex.Decode(caller.Hash[:], []byte(k.KeySHA256)); err != nil {
+			return nil, nil, fmt.Errorf("read caller %s: %w", k.Name, err)
+		}
+		for _, s := range k.Scopes {
+			caller.Scopes = append(caller.Scopes, string(s))
+		}
+		o.Callers = append(o.Callers, caller)
+	}
+	for _, k := range c.Signers {
+		public, err := hex.DecodeString(k.Public)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read signer %s: %w", k.Name, err)
+		}
+		signer := ledgerhttp.Signer{Name: k.Name, Public: public}
+		for _, s := range k.Scopes {
+			signer.Scopes = append(signer.Scopes, string(s))
+		}
+		o.Signers = append(o.Signers, signer)
+	}
+	api, err := ledgerhttp.New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	ln, err := net.Listen("tcp", c.HTTP.Listen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen for HTTP: %w", err)
+	}
+	if c.HTTP.TLS() {
+		pair, err := tls.LoadX509KeyPair(c.HTTP.Cert, c.HTTP.Key)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("read HTTP certificate: %w", err), ln.Close())
+		}
+		ln = tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
+	}
+	return api, ln, nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"reflect"
+	"sync"
+	"time"
+
+	"admitone/internal/ledger"
+	"admitone/internal/ticket"
+	"admitone/internal/wire"
+	"admitone/internal/wire/broker"
+)
+
+// service is the ledger as the wire sees it: the same messages, of which the wire
+// owns the encoding and the ledger the meaning.
+type service struct {
+	*ledger.Ledger
+	key ed25519.PrivateKey
+
+	mu      sync.Mutex
+	listed  []ledger.GateEntry
+	version uint64
+	signed  []byte
+}
+
+func first(f *ledger.First) *wire.First {
+	if f == nil {
+		return nil
+	}
+	return &wire.First{Claim: f.Claim, Place: f.Place, Time: f.Time, State: f.State}
+}
+
+func (s *service) Ask(ctx context.Context, from ticket.Source, m wire.Ask) (wire.AskReply, error) {
+	r, err := s.Ledger.Ask(ctx, from, ledger.Ask{Claim: m.Claim, Unit: m.Unit, Records: m.Records})
+	return wire.AskReply{Claim: r.Claim, Answer: r.Answer, First: first(r.First), Time: r.Time, Records: r.Records}, err
+}
+
+func (s *service) Peek(ctx context.Context, from ticket.Source, m wire.Peek) (wire.PeekReply, error) {
+	r, err := s.Ledger.Peek(ctx, from, ledger.Peek{Unit: m.Unit})
+	return wire.PeekReply{Reason: r.Reason, First: first(r.First), Time: r.Time, Records: r.Records}, err
+}
+
+func (s *service) Upload(ctx context.Context, from ticket.Source, m wire.Upload) (wire.UploadReply, error) {
+	r, err := s.Ledger.Upload(ctx, from, ledger.Upload{Run: m.Run, From: m.From, Records: m.Records})
+	return wire.UploadReply{High: r.High, SetAside: r.SetAside, Time: r.Time}, err
+}
+
+func (s *service) Hello(ctx context.Context, from ticket.Source, m wire.Hello) (wire.HelloReply, error) {
+	r, err := s.Ledger.Hello(ctx, from, ledger.Hello{Place: m.Place, Runs: m.Runs, Cursors: m.Cursors})
+	return wire.HelloReply{High: r.High, Heads: r.Heads, Time: r.Time}, err
+}
+
+func (s *service) Read(ctx context.Context, st ticket.Stream, after uint64, limit, maxBytes int) (wire.FetchReply, error) {
+	r, err := s.Ledger.Read(ctx, st, after, limit, maxBytes)
+	return wire.FetchReply{Base: r.Base, Head: r.Head, From: r.From, Records: r.Records, Held: r.Held}, err
+}
+
+func (s *service) Heard(from ticket.Source, h wire.Head) {
+	s.Ledger.Heard(from, ledger.Head{
+		Run: h.Run, Pos: h.Pos, Place: h.Place, Link: h.Link, Clock: h.Clock, Mode: h.Mode, Time: h.Time, Note: h.Note,
+	})
+}
+
+// GateList signs the list of devices. The same devices give the same bytes; a
+// change gets a higher version, by the ledger's clock, so that it also grows over
+// a restart.
+func (s *service) GateList(ctx context.Context) ([]byte, error) {
+	entries, err := s.Ledger.GateList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.signed != nil && reflect.DeepEqual(entries, s.listed) {
+		return s.signed, nil
+	}
+	l := broker.GateList{Version: max(s.version+1, uint64(time.Now().UnixMilli()))}
+	for _, e := range entries {
+		l.Devices = append(l.Devices, broker.Device{Device: e.Device, Key: e.Key, Place: e.Place, Role: e.Role, State: e.State})
+	}
+	signed, err := l.Sign(s.key)
+	if err != nil {
+		return nil, err
+	}
+	s.listed, s.version, s.signed = entries, l.Version, signed
+	return signed, nil
+}
