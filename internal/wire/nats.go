@@ -53,6 +53,7 @@ type NATSOptions struct {
 type NATSStatus struct {
 	Connected         bool
 	URL               string // of the server connected to
+	LastError         string // why it is not connected, as far as known
 	Reconnects        uint64
 	Rebuilt           uint64 // times that the library had closed the connection for good
 	Violations        uint64 // the broker refused a subject

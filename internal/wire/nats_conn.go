@@ -23,8 +23,15 @@ func (c *NATS) Status() NATSStatus {
 	s := NATSStatus{Reconnects: c.reconnects.Load(), Rebuilt: c.rebuilt.Load(),
 		Violations: c.violations.Load(), Dropped: c.dropped.Load(),
 		CertificateNotice: ExpiryNotice(c.expires(), c.o.Now())}
-	if nc, err := c.current(); err == nil {
+	c.mu.Lock()
+	nc := c.cur
+	c.mu.Unlock()
+	switch {
+	case nc == nil:
+	case nc.IsConnected():
 		s.Connected, s.URL = true, nc.ConnectedUrlRedacted()
+	case nc.LastError() != nil:
+		s.LastError = nc.LastError().Error()
 	}
 	return s
 }

@@ -26,6 +26,7 @@ const (
 	pingInterval  = 10 * time.Second
 	pingsOut      = 2
 	startWithin   = 10 * time.Second
+	startPoll     = 100 * time.Millisecond
 	uplinkWait    = time.Second     // between attempts to reach the hub
 	uplinkTimeout = 5 * time.Second // of one attempt: a slow uplink is an uplink
 	maxPending    = 16 << 20        // bytes queued for one slow connection before it is cut
@@ -251,22 +252,20 @@ func (b *Broker) Run(ctx context.Context) error {
 }
 
 func (b *Broker) awaitStart(ctx context.Context) error {
-	started := make(chan bool, 1)
-	go func() { started <- b.srv.ReadyForConnections(startWithin) }()
-	select {
-	case <-ctx.Done():
-		b.srv.Shutdown()
-		<-started
-		return nil
-	case text := <-b.logger.fatal:
-		b.srv.Shutdown()
-		<-started
-		return fmt.Errorf("start broker: %s", text)
-	case ok := <-started:
-		if !ok {
+	for end := time.Now().Add(startWithin); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case text := <-b.logger.fatal:
+			return fmt.Errorf("start broker: %s", text)
+		default:
+		}
+		if b.srv.ReadyForConnections(startPoll) {
+			return nil
+		}
+		if time.Now().After(end) {
 			return errors.New("start broker: not ready in time")
 		}
-		return nil
 	}
 }
 
