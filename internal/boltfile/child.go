@@ -88,9 +88,13 @@ func (w *firstBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line is the first line, or else how the child exited.
+// line is the first line, less what a DamagedError will say again, or else how the
+// child exited.
 func (w *firstBytes) line(exit *exec.ExitError) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(w.String()), "\n")
+	if _, why, ok := strings.Cut(line, " is damaged: "); ok {
+		return why
+	}
 	if line == "" {
 		return exit.Error()
 	}

@@ -12,7 +12,7 @@ import (
 	"admitone/internal/seen/seentest"
 )
 
-func options() Options { return Options{Name: "test", Version: 1, MaxSize: 64 << 20} }
+func options() Options { return Options{Name: "test", Version: 1, MaxSize: 8 << 20} }
 
 func openAt(t *testing.T, path string, o Options) *File {
 	t.Helper()
@@ -39,10 +39,12 @@ func reopen(t *testing.T, s kv.Store) kv.Store {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	kvtest.Run(t, func(t *testing.T) kv.Store { return openAt(t, temp(t), options()) }, reopen)
 }
 
 func TestSeen(t *testing.T) {
+	t.Parallel()
 	seentest.Run(t, func(t *testing.T) seentest.Store {
 		f := openAt(t, temp(t), options())
 		return seentest.Func(func(ctx context.Context, fn func(seen.Tx) error) error {

@@ -122,7 +122,6 @@ func open(ctx context.Context, path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.AllocSize = growStep
 	m, err := identify(db, path, o)
 	if err == nil {
 		err = reserve(path, o.Reserve)
@@ -199,6 +198,7 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	db, err = bbolt.Open(path, 0o600, o)
 	switch {
 	case err == nil:
+		db.AllocSize = growStep
 		return db, nil
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, lockedBy(path, path)

@@ -1,7 +1,6 @@
 package boltfile
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -27,30 +26,49 @@ func Verify(path string) error {
 	if err != nil {
 		return fmt.Errorf("verify store: %w", err)
 	}
-	err = db.View(func(tx *bbolt.Tx) error { return check(tx, info.Size()) })
-	if err = errors.Join(err, db.Close()); err != nil {
-		return &DamagedError{path, err.Error()}
+	if err := check(db, info.Size()); err != nil {
+		return &DamagedError{path, err.Error()} // and nothing is closed: see checkPages
+	}
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("verify store: %w", err)
 	}
 	return nil
 }
 
 // check looks at the length first: what is mapped past the end of the file faults.
-func check(tx *bbolt.Tx, size int64) error {
+func check(db *bbolt.DB, size int64) error {
+	tx, err := db.Begin(false)
+	if err != nil {
+		return fmt.Errorf("begin check: %w", err)
+	}
 	if tx.Size() > size {
 		return fmt.Errorf("its pages take %d bytes, the file has %d", tx.Size(), size)
 	}
-	var first error
-	for err := range tx.Check() { // to its end, or its goroutine stays behind
-		if first == nil {
-			first = err
-		}
+	if err := checkPages(tx); err != nil {
+		return err
 	}
-	if first != nil {
-		return first
+	if err := checkValues(tx); err != nil {
+		return err
 	}
+	return tx.Rollback()
+}
+
+// checkPages is bbolt's own check, up to its first finding: round a cycle of pages
+// there are findings without end, each longer to tell than the one before. The
+// check's goroutine is left behind then, so the file must stay mapped.
+func checkPages(tx *bbolt.Tx) error {
+	for err := range tx.Check() {
+		return err
+	}
+	return nil
+}
+
+// checkValues reads the description and each value's checksum. Another program's
+// file has none; Open will refuse it.
+func checkValues(tx *bbolt.Tx) error {
 	_, ours, err := readMeta(tx)
 	if !ours || err != nil {
-		return err // another program's file has no checksums; Open will refuse it
+		return err
 	}
 	return tx.ForEach(func(bucket []byte, b *bbolt.Bucket) error {
 		return b.ForEach(func(key, stored []byte) error {
