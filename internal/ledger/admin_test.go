@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"admitone/internal/kv"
 	"admitone/internal/ledger"
+	"admitone/internal/ledgerstore"
 	"admitone/internal/ticket"
 )
 
@@ -147,16 +149,23 @@ func TestGatesAreEnrolledSwappedRevokedAndLost(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteLeavesNothing(t *testing.T) {
+func TestAFailedWriteSaysNothing(t *testing.T) {
 	r := newRig(t)
 	drain(r)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := r.Revoke(ctx, ticket.FormatA1, unit(1).Ticket, true, "ops"); err == nil {
-		t.Error("a cancelled write succeeded")
+	if err := r.Revoke(ctx, ticket.FormatA1, unit(1).Ticket, true, "ops"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled write: %v", err)
 	}
-	if n := len(drain(r)); n != 0 || r.Own()[0].Pos != 1 {
-		t.Errorf("%d entries published of a write that was not made", n)
+	mem := kv.NewMem()
+	r2 := openRig(t, mem, r.clock, r.runs)
+	mem.FailNext(kv.FailLost)
+	if err := r2.Revoke(context.Background(), ticket.FormatA1, unit(1).Ticket, true, "ops"); !errors.Is(err, ledger.ErrUnknown) {
+		t.Errorf("a write whose commit failed: %v, want ErrUnknown", err)
+	}
+	r2.store = ledgerstore.New(mem.Crash())
+	if n := len(drain(r)) + len(drain(r2)); n != 0 || r2.Own()[0].Pos != 0 || r2.log.Len() != 0 {
+		t.Errorf("%d entries published, head %d, log %q of writes that were not made", n, r2.Own()[0].Pos, r2.log)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	AlarmOverdue  AlarmKind = "overdue"          // a claim that holds its unit was never completed
 	AlarmDistrust AlarmKind = "replaced_box"     // admitted by a device that had been replaced or revoked
 	AlarmSkew     AlarmKind = "clock_skew"       // a device's clock is more than 60 s off
-	AlarmSensor   AlarmKind = "sensor"           // a gate reported on its passage sensor
+	AlarmSensor   AlarmKind = "sensor"           // a gate's passage sensor became suspect, or works again: the detail says which
 	AlarmForked   AlarmKind = "forked"           // one position or revision came with two contents: a store was lost
 	AlarmMismatch AlarmKind = "mismatch"         // one claim id came with two units
 	AlarmRestored AlarmKind = "restored"         // the ledger was put back to an earlier state

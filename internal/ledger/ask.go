@@ -95,9 +95,6 @@ func (t *txn) ask(m Ask, in []arrival, out *AskReply) error {
 	if u.find(m.Claim) == nil {
 		return t.notHere(m)
 	}
-	if err := t.settle(u); err != nil {
-		return err
-	}
 	ans, err := t.echo(u, m.Claim)
 	if err != nil {
 		return err
@@ -186,7 +183,7 @@ func (t *txn) answer(u *unitState, id ticket.ClaimID) (answered, error) {
 	}
 	switch {
 	case ans.Answer != ticket.AnswerFirst && lock.Outcome == seen.Won:
-		_, err = t.Seen().Drop(r.Key, r.Holder) // nobody holds the unit: leave nothing
+		_, err = t.Seen().Drop(r.Key, r.Holder) // leave nothing; settling finds the holder, if there is one
 	case ans.Answer == ticket.AnswerFirst && lock.Row.Holder != r.Holder:
 		err = t.takeRow(lock.Row.Holder, r)
 	}

@@ -104,13 +104,14 @@ func (t *txn) feedRaw(subject string) ([]byte, error) {
 	return k.Raw, nil
 }
 
-// Learn takes back feed records of ledger processes that gates kept: after a
-// restore, what was lost of one's own earlier runs. The present run is complete
-// here by definition and is not taken from anybody.
+// Learn takes records that this ledger lost and a gate still holds: after a restore
+// from a backup the feeds of one's own earlier runs, which nobody else can give
+// back, and what gates wrote that are gone. The present run is complete here by
+// definition and is not taken from anybody.
 func (l *Ledger) Learn(ctx context.Context, arrived []ticket.Arrival) error {
 	in := make([]arrival, 0, len(arrived))
 	for _, a := range arrived {
-		if !isLedger(a.Stream.Source) || a.Stream == l.own || a.Pos == 0 {
+		if a.Stream == l.own || a.Stream.Source == "" || a.Pos == 0 {
 			l.counts.refused.Add(1)
 			return fmt.Errorf("learn record %d of %s: %w", a.Pos, a.Stream.Source, ErrForeign)
 		}
@@ -124,7 +125,7 @@ func (l *Ledger) Learn(ctx context.Context, arrived []ticket.Arrival) error {
 		}
 		return t.outbid()
 	})
-	return wrap("learn feeds", err)
+	return wrap("learn records", err)
 }
 
 // outbid signs the programme that holds here again, one version up, where another

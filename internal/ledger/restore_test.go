@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -69,9 +70,9 @@ func TestARestoredLedgerConverges(t *testing.T) {
 	ca := a.claim(unit(1))
 	r.want(a, ca, ticket.AnswerFirst)
 	backup()
-	ca = a.revise(ca, ticket.Admitted)
+	a.revise(ca, ticket.Admitted)
 	r.upload(a, 1)
-	cb := b.revise(b.claim(unit(1)), ticket.Admitted)
+	b.revise(b.claim(unit(1)), ticket.Admitted)
 	r.upload(b, 1)
 	backup()
 	if err := r.Revoke(ctx, ticket.FormatA1, unit(2).Ticket, true, "ops"); err != nil {
@@ -88,7 +89,6 @@ func TestARestoredLedgerConverges(t *testing.T) {
 	r.push(0)
 	backup()
 	want := tidy(r.conflicts())
-	_ = cb
 
 	for i, old := range backups {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -186,16 +186,32 @@ func TestAfterARestoreTheNewWordCounts(t *testing.T) {
 	}
 }
 
-func TestLearnTakesLedgersFeedsOnly(t *testing.T) {
+func TestLearnTakesWhatWasLostAndNothingForged(t *testing.T) {
 	r := newRig(t)
+	ctx := context.Background()
 	g := newGate("a", r.clock)
 	c := g.claim(unit(1))
 	before := r.dump()
-	for _, s := range []ticket.Stream{{Source: g.src, Run: g.run}, r.Stream()} {
-		err := r.Learn(context.Background(), []ticket.Arrival{{Stream: s, Pos: 1, Raw: g.raw(c)}})
-		if err == nil {
-			t.Errorf("records of %s were learned", s.Source)
+	for _, s := range []ticket.Stream{r.Stream(), {Run: 1}} {
+		if err := r.Learn(ctx, []ticket.Arrival{{Stream: s, Pos: 1, Raw: g.raw(c)}}); !errors.Is(err, ledger.ErrForeign) {
+			t.Errorf("learn records of %q: %v, want ErrForeign", s.Source, err)
 		}
+	}
+	if d := ledgertest.Diff(before, r.dump()); d != nil {
+		t.Errorf("refused records changed %v", d)
+	}
+	// A gate that is gone: a peer has its record, and one that does not read.
+	s := ticket.Stream{Source: g.src, Run: g.run}
+	g.revise(c, ticket.Admitted)
+	in := []ticket.Arrival{{Stream: s, Pos: 1, Raw: g.log[0]}, {Stream: s, Pos: 2, Raw: []byte("junk")}}
+	if err := r.Learn(ctx, in); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.upload(g, 1); got.High[0].Pos != 2 {
+		t.Errorf("high-water %d, want 2", got.High[0].Pos)
+	}
+	if got, err := r.Ticket(ctx, ticket.FormatA1, unit(1).Ticket); err != nil || got.Claims[0].State != ticket.Admitted {
+		t.Errorf("ticket %+v, %v, want the gate's own word to replace what did not read", got, err)
 	}
 	forged, err := ticket.Record{Source: "ledger/b", Run: 1, Pos: 1, Feed: &ticket.Feed{
 		Subject: ticket.ProgrammeSubject, Version: 9, Programme: &ticket.FeedProgramme{Signed: []byte("no signature")},
@@ -203,13 +219,10 @@ func TestLearnTakesLedgersFeedsOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := ledgertest.Diff(before, r.dump()); d != nil {
-		t.Errorf("refused records changed %v", d)
-	}
-	if err := r.Learn(context.Background(), []ticket.Arrival{{Stream: ticket.Stream{Source: "ledger/b", Run: 1}, Pos: 1, Raw: forged}}); err != nil {
+	if err := r.Learn(ctx, []ticket.Arrival{{Stream: ticket.Stream{Source: "ledger/b", Run: 1}, Pos: 1, Raw: forged}}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := r.Programme(context.Background()); err != nil || p.Version != 1 {
+	if p, err := r.Programme(ctx); err != nil || p.Version != 1 {
 		t.Errorf("programme %d, %v, want the signed one", p.Version, err)
 	}
 }

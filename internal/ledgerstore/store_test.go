@@ -1,0 +1,86 @@
+package ledgerstore_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"admitone/internal/boltfile"
+	"admitone/internal/kv"
+	"admitone/internal/ledger"
+	"admitone/internal/ledgerstore"
+	"admitone/internal/ledgerstore/ledgertest"
+	"admitone/internal/seen"
+)
+
+func TestInMemory(t *testing.T) {
+	ledgertest.Run(t, func(*testing.T) ledger.Store { return ledgerstore.New(kv.NewMem()) })
+}
+
+func TestOnAFile(t *testing.T) {
+	ledgertest.Run(t, func(t *testing.T) ledger.Store {
+		f, err := boltfile.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), boltfile.Options{Name: "ledger", Version: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := ledgerstore.New(f)
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	})
+}
+
+func TestAFailedCommitHasTheLedgersName(t *testing.T) {
+	mem := kv.NewMem()
+	s := ledgerstore.New(mem)
+	mem.FailNext(kv.FailLost)
+	put := func(tx ledger.Tx) error { return tx.PutSubject("x", ledger.SubjectRow{Source: "ledger/a"}) }
+	for range 2 {
+		err := s.Update(context.Background(), put)
+		if !errors.Is(err, ledger.ErrUnknown) || !errors.Is(err, kv.ErrUnknown) {
+			t.Errorf("update after a failed commit: %v, want ErrUnknown", err)
+		}
+	}
+}
+
+func TestADamagedRowIsAnError(t *testing.T) {
+	mem := kv.NewMem()
+	s := ledgerstore.New(mem)
+	for bucket, read := range map[string]func(ledger.Tx) error{
+		"subject": func(tx ledger.Tx) error { _, _, err := tx.Subject("x"); return err },
+		"event":   func(tx ledger.Tx) error { _, err := tx.Event("x"); return err },
+		"alarm":   func(tx ledger.Tx) error { _, _, err := tx.Alarm("x"); return err },
+		"stream":  func(tx ledger.Tx) error { return tx.Streams("", nil) },
+		"due":     func(tx ledger.Tx) error { _, err := tx.Due(1<<62, 1); return err },
+	} {
+		err := mem.Update(context.Background(), func(tx kv.Tx) error { return tx.Put(bucket, []byte("x"), []byte{0xff}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.View(context.Background(), read); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("a damaged row of %s: %v, want ErrCorrupt", bucket, err)
+		}
+	}
+}
+
+func TestSeenIsATableForOthersToo(t *testing.T) {
+	s := ledgerstore.New(kv.NewMem())
+	p := seen.Policy{Endpoint: "nonce", OnRepeat: seen.Refuse}
+	r := seen.Request{Key: seen.Key{Endpoint: "nonce", ID: "n"}, Holder: "h"}
+	for _, want := range []seen.Outcome{seen.Won, seen.InProgress} {
+		err := s.Seen(context.Background(), func(tx seen.Tx) error {
+			a, err := tx.Claim(p, r)
+			if a.Outcome != want {
+				t.Errorf("outcome %d, want %d", a.Outcome, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
