@@ -24,9 +24,9 @@ const (
 	maxHellos    = 4
 	maxFetches   = 4
 	maxRepairs   = 64
-	uploadYields = 50 * time.Millisecond // how long an upload lets asks go first
-	serveFor     = 10 * time.Second      // after it nobody waits for the answer
-	stuckAfter   = time.Second           // asks that long without any answer: the store hangs
+	uploadYields = 50 * time.Millisecond  // how long an upload lets asks go first
+	serveFor     = 10 * time.Second       // after it nobody waits for the answer
+	stuckAfter   = 250 * time.Millisecond // asks that long without any answer: the store hangs
 )
 
 // LedgerOptions set a ledger process's side of the wire up.

@@ -61,16 +61,13 @@ func newConn(n *Net, site, id string) *Conn {
 	return c
 }
 
-// SetLink changes the node's own link. Cutting it tells the node that it is not
-// connected, and loses what is under way to it.
+// SetLink changes the node's own link. Cutting or hanging it loses what is under
+// way; cutting it also tells the node that it is not connected.
 func (c *Conn) SetLink(l Link) {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
 	was := c.link.Cut
 	c.link = l
-	if l.Cut {
-		c.queue = nil
-	}
 	if l.Cut != was && !c.closed {
 		for _, ch := range c.watchers {
 			replace(ch, !l.Cut)
@@ -202,6 +199,9 @@ func (c *Conn) due() time.Duration {
 			return wait
 		}
 		d := heap.Pop(&c.queue).(delivery)
+		if lost(c.net.path(d.from, c)) {
+			continue
+		}
 		if d.sub != nil {
 			d.sub.push(c.msg(d))
 		} else if ch, ok := c.replies[d.m.subject]; ok {

@@ -98,6 +98,16 @@ func reach(path []Link) bool {
 	return true
 }
 
+// lost reports whether nothing gets through at the moment.
+func lost(path []Link) bool {
+	for _, l := range path {
+		if l.Cut || l.Hang {
+			return true
+		}
+	}
+	return false
+}
+
 // send hands a message to every subscription that wants it, and reports whether
 // there was any. n.mu is held.
 func (n *Net) send(from *Conn, m message) (heard bool) {
