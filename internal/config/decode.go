@@ -29,28 +29,39 @@ type choice interface{ allowed() []string }
 // wrong type; this walk over its untyped tree goes on, so that all problems are
 // told at once.
 func decode(file string, dst defaulter) *report {
-	r := &report{file: file, dir: filepath.Dir(file)}
 	dst.setDefaults()
+	return decodeTree(file, dst, func(b []byte) (map[string]any, bool, error) {
+		tree, err := tomlTree(b)
+		return tree, false, err
+	})
+}
+
+// decodeTree reads a file into dst, a pointer to a struct, by way of the untyped
+// tree that parse makes of it. The tree of JSON has its times as strings.
+func decodeTree(file string, dst any, parse func([]byte) (tree map[string]any, json bool, err error)) *report {
+	r := &report{file: file, dir: filepath.Dir(file)}
 	b, err := readFile(file)
+	var tree map[string]any
+	if err == nil {
+		tree, r.json, err = parse(b)
+	}
 	if err != nil {
 		r.unread = true
 		r.add("", err.Error(), "")
 		return r
 	}
-	var tree map[string]any
-	if err := toml.Unmarshal(b, &tree); err != nil {
-		r.unread = true
-		var de *toml.DecodeError
-		if errors.As(err, &de) {
-			row, col := de.Position()
-			r.addf("", "", "line %d, column %d: %s", row, col, strings.TrimPrefix(de.Error(), "toml: "))
-		} else {
-			r.add("", err.Error(), "")
-		}
-		return r
-	}
 	r.table("", tree, reflect.ValueOf(dst).Elem())
 	return r
+}
+
+func tomlTree(b []byte) (tree map[string]any, err error) {
+	err = toml.Unmarshal(b, &tree)
+	var de *toml.DecodeError
+	if errors.As(err, &de) {
+		row, col := de.Position()
+		return nil, fmt.Errorf("line %d, column %d: %s", row, col, strings.TrimPrefix(de.Error(), "toml: "))
+	}
+	return tree, err
 }
 
 func readFile(file string) ([]byte, error) {
@@ -109,8 +120,8 @@ func (r *report) value(path string, x any, v reflect.Value) {
 			v.Set(xv)
 			return
 		}
-		if _, ok := dst.(*time.Time); ok {
-			r.addf(path, "write it as in 2026-11-30T18:00:00Z, without quotes", "%s is not a time", show(x))
+		if t, ok := dst.(*time.Time); ok {
+			r.time(path, x, t)
 			return
 		}
 		r.text(path, x, dst)
@@ -132,6 +143,21 @@ func (r *report) value(path string, x any, v reflect.Value) {
 	default:
 		r.scalar(path, x, v)
 	}
+}
+
+// time reads what TOML did not give as a time itself: JSON has them as strings.
+func (r *report) time(path string, x any, dst *time.Time) {
+	if !r.json {
+		r.addf(path, "write it as in 2026-11-30T18:00:00Z, without quotes", "%s is not a time", show(x))
+		return
+	}
+	s, _ := x.(string)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		r.addf(path, "write it as in \"2026-11-30T18:00:00Z\"", "%s is not a time", show(x))
+		return
+	}
+	*dst = t
 }
 
 func (r *report) text(path string, x any, dst encoding.TextUnmarshaler) {
@@ -189,6 +215,12 @@ func (r *report) scalar(path string, x any, v reflect.Value) {
 			return
 		}
 		r.addf(path, "write true or false", "%s is not true or false", show(x))
+	case reflect.Uint64:
+		if n, ok := x.(int64); ok && n >= 0 {
+			v.SetUint(uint64(n))
+			return
+		}
+		r.addf(path, "write a whole number, 0 or more", "%s is not one", show(x))
 	default: // int; TestEveryFieldDecodes holds the structs to these kinds
 		if n, ok := x.(int64); ok && !v.OverflowInt(n) {
 			v.SetInt(n)
@@ -201,6 +233,8 @@ func (r *report) scalar(path string, x any, v reflect.Value) {
 // show gives a value as a person would recognise it, on one line and short.
 func show(x any) string {
 	switch x := x.(type) {
+	case nil:
+		return "null"
 	case map[string]any:
 		return "a table"
 	case []any:

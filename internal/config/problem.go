@@ -63,6 +63,7 @@ type report struct {
 	file   string
 	dir    string // what relative paths are relative to
 	unread bool   // the file could not be read at all: nothing else can be said of it
+	json   bool   // times stand as strings
 	list   Problems
 	seen   map[string]bool
 }
