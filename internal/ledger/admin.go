@@ -113,13 +113,6 @@ func (l *Ledger) openProgramme(signed []byte) (ticket.Programme, error) {
 	return ticket.OpenProgramme(signed, l.opt.ProgrammeKey.Public().(ed25519.PublicKey))
 }
 
-// signed reports whether a programme entry is one that this ledger signed, with
-// the version that it claims.
-func (l *Ledger) signed(f *ticket.Feed) bool {
-	p, err := l.openProgramme(f.Programme.Signed)
-	return err == nil && p.Version == f.Version
-}
-
 // Programme gives the programme that holds, or ErrNotFound.
 func (l *Ledger) Programme(ctx context.Context) (out ticket.Programme, err error) {
 	err = l.view(ctx, func(t *txn) error {
@@ -139,16 +132,12 @@ func (l *Ledger) Programme(ctx context.Context) (out ticket.Programme, err error
 // in. Closing it again changes nothing.
 func (l *Ledger) CloseEvent(ctx context.Context, event string) error {
 	err := l.update(ctx, func(t *txn) error {
-		p, err := t.programme()
-		if err != nil {
-			return err
-		}
 		ev, err := t.event(event)
 		if err != nil {
 			return err
 		}
-		if _, listed := p.events[event]; !listed && ev.row == (EventRow{}) {
-			return ErrNotFound
+		if ev.row == (EventRow{}) {
+			return ErrNotFound // it never was on a programme
 		}
 		if ev.row.Closed != 0 {
 			return nil
@@ -160,25 +149,18 @@ func (l *Ledger) CloseEvent(ctx context.Context, event string) error {
 	return wrap("close event "+event, err)
 }
 
-// closeDue closes the events whose forgetting time has passed.
+// closeDue closes the events whose forgetting time has passed, also those that the
+// programme does not list any more.
 func (l *Ledger) closeDue(ctx context.Context) error {
 	var due []string
 	err := l.view(ctx, func(t *txn) error {
 		due = nil
-		p, err := t.programme()
-		if err != nil {
-			return err
-		}
-		for _, e := range p.prog.Events {
-			ev, err := t.event(e.ID)
-			if err != nil {
-				return err
+		return t.Events(func(id string, r EventRow) bool {
+			if r.Closed == 0 && r.Forget != 0 && t.now.UnixNano() >= r.Forget {
+				due = append(due, id)
 			}
-			if ev.row.Closed == 0 && !t.now.Before(e.Forget) {
-				due = append(due, e.ID)
-			}
-		}
-		return nil
+			return true
+		})
 	})
 	for _, id := range due {
 		if err == nil {

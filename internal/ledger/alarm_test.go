@@ -151,6 +151,31 @@ func TestOverdueClaimsRaiseAnAlarmThatEnds(t *testing.T) {
 	})
 }
 
+// What a programme said of an event counts after the event was taken out of it.
+func TestEventsCloseAtTheirForgettingTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, stop := alive(t, kv.NewMem())
+		p := programme()
+		p.Events[0].Forget = time.Now().Add(time.Hour).Truncate(time.Second)
+		p.Events[0].Open, p.Events[0].Close = p.Events[0].Forget.Add(-2*time.Hour), p.Events[0].Forget
+		for range 2 {
+			if _, err := r.PushProgramme(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			p.Events = nil
+		}
+		for _, want := range []bool{false, true} {
+			if s, err := r.Stats(t.Context()); err != nil || len(s.Events) != 1 || (s.Events[0].Closed != "") != want {
+				t.Errorf("events %+v, %v, want it closed: %t", s.Events, err, want)
+			}
+			<-time.After(time.Hour + 20*time.Second)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAFailedCommitEndsTheLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := kv.NewMem()

@@ -162,7 +162,9 @@ func (t *txn) echo(u *unitState, id ticket.ClaimID) (answered, error) {
 }
 
 // answer decides about a claim that was never asked about: settled, held by
-// another, revoked, unknown, or first. The unit's row is the lock.
+// another, revoked, unknown, or first. The unit's row is the lock: inserted if it
+// is absent, before anything is looked at. Where the one in it does not hold any
+// more, settling the unit hands it over in place.
 func (t *txn) answer(u *unitState, id ticket.ClaimID) (answered, error) {
 	c := u.find(id).Claim
 	if c.State != ticket.Pending {
@@ -178,14 +180,8 @@ func (t *txn) answer(u *unitState, id ticket.ClaimID) (answered, error) {
 		return answered{}, err
 	}
 	ans, err := t.against(v, id)
-	if err != nil {
-		return ans, err
-	}
-	switch {
-	case ans.Answer != ticket.AnswerFirst && lock.Outcome == seen.Won:
-		_, err = t.Seen().Drop(r.Key, r.Holder) // leave nothing; settling finds the holder, if there is one
-	case ans.Answer == ticket.AnswerFirst && lock.Row.Holder != r.Holder:
-		err = t.takeRow(lock.Row.Holder, r)
+	if err == nil && ans.Answer != ticket.AnswerFirst && lock.Outcome == seen.Won {
+		_, err = t.Seen().Drop(r.Key, r.Holder) // refused work leaves nothing
 	}
 	return ans, err
 }

@@ -145,7 +145,6 @@ func TestAGateSpeaksForItselfOnly(t *testing.T) {
 
 // Two claims at once on one ticket: one winner each, and the loser cites it.
 func TestTwoAtOnce(t *testing.T) {
-	const rounds = 10_000
 	r := newRig(t)
 	gates := []*gate{newGate("a", r.clock), newGate("bb", r.clock)}
 	answers := make([][rounds]ledger.AskReply, len(gates))

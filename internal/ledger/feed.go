@@ -52,8 +52,10 @@ func (t *txn) applyFeed(rec ticket.Record) error {
 		t.tie = t.tie || was.Version == f.Version && f.Programme != nil
 		return err
 	}
-	if f.Programme != nil && !t.l.signed(f) {
-		return nil
+	if f.Programme != nil {
+		if ok, err := t.programmed(f); err != nil || !ok {
+			return err
+		}
 	}
 	err = t.PutSubject(f.Subject, SubjectRow{Version: f.Version, Source: rec.Source, Run: rec.Run, Pos: rec.Pos})
 	if err != nil {
@@ -74,6 +76,23 @@ func (t *txn) applyFeed(rec ticket.Record) error {
 		ev.row.Closed, ev.dirty = f.At, true
 	}
 	return nil
+}
+
+// programmed notes the events of a programme entry. It reports false where this
+// ledger did not sign it, or not with the version that it claims.
+func (t *txn) programmed(f *ticket.Feed) (bool, error) {
+	p, err := t.l.openProgramme(f.Programme.Signed)
+	if err != nil || p.Version != f.Version {
+		return false, nil
+	}
+	for _, e := range p.Events {
+		ev, err := t.event(e.ID)
+		if err != nil {
+			return false, err
+		}
+		ev.row.Forget, ev.dirty = e.Forget.UnixNano(), true
+	}
+	return true, nil
 }
 
 // feedOf gives the entry that holds for a subject, nil where there is none.

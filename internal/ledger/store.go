@@ -175,6 +175,7 @@ type EventRow struct {
 	Conflicts uint64 // not withdrawn
 	Alarms    uint64
 	Late      uint64 // records that came after pruning
+	Forget    int64  // when to close it, as the last programme with it says, Unix nanoseconds; 0: not said
 	Closed    int64  // when it was closed, Unix nanoseconds; 0: open
 	Pruned    bool   // later records go to the late list
 	Swept     bool   // and nothing of it is left

@@ -19,7 +19,7 @@
 //	conflict.at| at id                            | empty; the list by announcement
 //	alarm      | id                               | {1: id, 2: kind, …}
 //	alarm.at   | at id                            | empty; the list by time
-//	event      | id                               | [admitted conflicts alarms late closed pruned swept]
+//	event      | id                               | [admitted conflicts alarms late forget closed pruned swept]
 //	gate       | device                           | [place hello]
 //	late       | event 00 source 00 run pos       | the record's own bytes
 //	seen, seen.until: package seen/kvseen

@@ -150,14 +150,14 @@ func (t tx) Late(after string, limit int) (rows []ledger.LateRow, next string, e
 type eventRow struct {
 	_                                 struct{} `cbor:",toarray"`
 	Admitted, Conflicts, Alarms, Late uint64
-	Closed                            int64
+	Forget, Closed                    int64
 	Pruned, Swept                     bool
 }
 
 func (r eventRow) row() ledger.EventRow {
 	return ledger.EventRow{
 		Admitted: r.Admitted, Conflicts: r.Conflicts, Alarms: r.Alarms, Late: r.Late,
-		Closed: r.Closed, Pruned: r.Pruned, Swept: r.Swept,
+		Forget: r.Forget, Closed: r.Closed, Pruned: r.Pruned, Swept: r.Swept,
 	}
 }
 
@@ -175,7 +175,7 @@ func (t tx) Event(id string) (ledger.EventRow, error) {
 func (t tx) PutEvent(id string, r ledger.EventRow) error {
 	return t.put("event", []byte(id), eventRow{
 		Admitted: r.Admitted, Conflicts: r.Conflicts, Alarms: r.Alarms, Late: r.Late,
-		Closed: r.Closed, Pruned: r.Pruned, Swept: r.Swept,
+		Forget: r.Forget, Closed: r.Closed, Pruned: r.Pruned, Swept: r.Swept,
 	})
 }
 

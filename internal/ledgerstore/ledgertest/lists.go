@@ -76,7 +76,7 @@ func pages(s *suite, page func(after string) ([]string, string, error)) (all []s
 }
 
 func (s *suite) counts() {
-	row := ledger.EventRow{Admitted: 1, Conflicts: 2, Alarms: 3, Late: 4, Closed: 5, Pruned: true, Swept: true}
+	row := ledger.EventRow{Admitted: 1, Conflicts: 2, Alarms: 3, Late: 4, Forget: 7, Closed: 5, Pruned: true, Swept: true}
 	gate := ledger.GateRow{Place: "North", Hello: 6}
 	s.in(func(tx ledger.Tx) {
 		s.ok(tx.PutEvent("b", row))
