@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -142,8 +143,8 @@ func TestBadFramesAreErrors(t *testing.T) {
 		"stride zero":      {Pix: pix, W: 640, H: 480},
 		"cut off":          {Pix: pix[:len(pix)-1], Stride: 640, W: 640, H: 480},
 		"stride too large": {Pix: pix, Stride: 641, W: 640, H: 480},
-		"stride overflows": {Pix: pix, Stride: 1 << 62, W: 640, H: 480},
-		"size overflows":   {Pix: pix, Stride: 1 << 40, W: 1 << 40, H: 1 << 40},
+		"stride overflows": {Pix: pix, Stride: math.MaxInt, W: 640, H: 480},
+		"size overflows":   {Pix: pix, Stride: math.MaxInt, W: math.MaxInt, H: math.MaxInt},
 	} {
 		if got, err := r.Read(f); err == nil {
 			t.Errorf("%s: read %q without an error", name, got)
