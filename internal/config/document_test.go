@@ -80,7 +80,7 @@ func TestDocumentProblems(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	known := []string{"annul", "mode", "revoke", "watch"}
-	for name, want := range map[string]string{"revok": "revoke", "anull": "annul", "mod": "mode", "wathc": "watch", "lamp": "", "": ""} {
+	for name, want := range map[string]string{"revok": "revoke", "anul": "annul", "mod": "mode", "wathc": "watch", "lamp": "", "": ""} {
 		if got := Nearest(name, known); got != want {
 			t.Errorf("%q is near %q, want %q", name, got, want)
 		}
