@@ -87,7 +87,7 @@ func (l *laneDevices) run(ctx context.Context, eg *errgroup.Group, look func(gat
 	eg.Go(func() error { return l.adapter.run(ctx) })
 	for _, r := range l.readers {
 		eg.Go(func() error {
-			return r.Run(ctx, func(k reader.Look) { look(gate.Look{Text: k.Text, At: k.At, Line: true}) })
+			return r.Run(ctx, func(k reader.Look) { look(gate.Look{Text: k.Text, At: k.At, Line: true, Cut: k.Cut}) })
 		})
 	}
 	for _, c := range l.cameras {

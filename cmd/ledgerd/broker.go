@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,7 +32,7 @@ func serveBroker(ctx context.Context, c config.Ledger, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	o.Name, o.Seed = c.Device.Place, c.Device.Seed
+	o.Name, o.Seed = strings.ReplaceAll(c.Device.Place, " ", "-"), c.Device.Seed // NATS allows no blanks
 	o.Upstream, o.UpstreamPins = c.NATS.Upstream, c.NATS.UpstreamKeys
 	b, err := broker.New(o)
 	if err != nil {
@@ -44,7 +45,7 @@ func serveBroker(ctx context.Context, c config.Ledger, log *slog.Logger) error {
 // is made at the first start.
 func brokerOptions(c config.Ledger, log *slog.Logger, listKey ed25519.PublicKey) (broker.Options, error) {
 	o := broker.Options{
-		Name: "ledger " + c.Process, Listen: c.NATS.Listen, LeafListen: c.NATS.Leaf, Plain: c.NATS.PlainLoopback,
+		Name: "ledger-" + c.Process, Listen: c.NATS.Listen, LeafListen: c.NATS.Leaf, Plain: c.NATS.PlainLoopback,
 		ListKey: listKey, ListFile: filepath.Join(c.DataDir, "gates.list"), Log: log,
 		CertFile: filepath.Join(c.DataDir, "broker.crt"), KeyFile: filepath.Join(c.DataDir, "broker.key"),
 	}

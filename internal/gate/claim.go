@@ -177,6 +177,10 @@ func (g *Gate) fire(ctx context.Context, l *lane, oc *openClaim) {
 		return
 	}
 	l.lateUntil = time.Time{}
+	if l.signal == SignalAdmit {
+		l.Turnstile.Show(SignalOpen) // so that the next green beeps, for the next person
+		l.signalled = false
+	}
 	g.say(l, oc.p, ticket.OK, ticket.Claim{}, oc)
 	g.signal(l)
 	if oc.answer == ticket.AnswerNone {

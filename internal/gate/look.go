@@ -13,6 +13,7 @@ type Look struct {
 	Text string
 	At   time.Time // when the frame was captured or the line arrived
 	Line bool      // from a reader that shows a code once, not frame after frame
+	Cut  bool      // Text is only the beginning: no format may accept it
 }
 
 // Look hands a reading to the loop. lane counts from 0.
@@ -80,7 +81,10 @@ type lane struct {
 
 func (g *Gate) look(ctx context.Context, l *lane, k Look) {
 	t, why := ticket.Ticket{}, ticket.NotReady
-	if g.verifier != nil {
+	switch {
+	case k.Cut:
+		why = ticket.Invalid
+	case g.verifier != nil:
 		t, why = g.verifier.Read(k.Text)
 	}
 	key := shownKey{format: t.Format, event: t.Event, id: t.ID}
