@@ -1,6 +1,7 @@
 package qr
 
 import (
+	"bytes"
 	"encoding/xml"
 	"image"
 	"image/color"
@@ -20,10 +21,12 @@ func sheet(t *testing.T, items ...Item) string {
 	return out.String()
 }
 
+const drawScale = 3 // pixels a module
+
 // draw paints the rectangles of path data as a browser would.
-func draw(t *testing.T, side int, path string) image.Image {
+func draw(t *testing.T, side int, path string) *image.Gray {
 	t.Helper()
-	const scale = 3
+	const scale = drawScale
 	img := image.NewGray(image.Rect(0, 0, side*scale, side*scale))
 	for i := range img.Pix {
 		img.Pix[i] = 0xff
@@ -73,8 +76,12 @@ func TestSheetSymbolsReadBack(t *testing.T) {
 		if err != nil || m[1] != m[2] {
 			t.Fatalf("view box %s × %s, %v", m[1], m[2], err)
 		}
-		if got, _ := read(t, draw(t, side, m[3])); got != texts[i] {
+		drawn := draw(t, side, m[3])
+		if got, _ := read(t, drawn); got != texts[i] {
 			t.Errorf("symbol %d reads as %q, want %q", i, got, texts[i])
+		}
+		if want, err := Image(texts[i], drawScale); err != nil || !bytes.Equal(drawn.Pix, want.Pix) {
+			t.Errorf("symbol %d is not where the picture has it (%v)", i, err)
 		}
 	}
 }

@@ -40,7 +40,6 @@ type a1Claims struct {
 const (
 	flagTest    = 1 << 0
 	flagProduct = 1 << 1
-	flagsAll    = flagTest | flagProduct
 )
 
 // Signer mints a1 tickets with one key.
@@ -48,7 +47,8 @@ type Signer struct {
 	priv ed25519.PrivateKey
 }
 
-// NewSigner makes a signer of the key.
+// NewSigner makes a signer of a whole private key (64 bytes, as ParsePrivateKey
+// gives it).
 func NewSigner(priv ed25519.PrivateKey) Signer { return Signer{priv: priv} }
 
 // Public is the half of the key that programmes carry.
@@ -199,10 +199,7 @@ func decodeClaims(payload []byte) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	flags, entry := numbers[0], numbers[1]
-	if flags > flagsAll || entry > math.MaxUint32 {
-		return Ticket{}, errA1
-	}
+	flags, entry := numbers[0], numbers[1] // what does not fit into the ticket does not survive readA1
 	t.Event, t.Session, t.Test, t.Entry = texts[0], texts[1], flags&flagTest != 0, uint32(entry)
 	if flags&flagProduct != 0 {
 		t.Product = texts[2]

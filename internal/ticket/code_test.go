@@ -48,6 +48,10 @@ func TestCodeList(t *testing.T) {
 				}
 			}
 		}
+		slices.SortFunc(before, compareID)
+		if n := len(slices.Compact(before)); l.Len() != n {
+			t.Fatalf("%d codes, want %d", l.Len(), n)
+		}
 		if l.Has(ID{0, 0, 1}) {
 			t.Fatal("has a hash that nobody put there")
 		}

@@ -293,3 +293,36 @@ func indices(n int) []int {
 	}
 	return out
 }
+
+// Of claims that know of each other, with at most one answered first, one at
+// most opens, and never do all of them yield: there is always one that opens or
+// stays until it can.
+func TestCrossingClaimsNeverAllYield(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var v View
+		n := rapid.IntRange(2, 4).Draw(t, "claims")
+		for i := range n {
+			c := drawClaim(t)
+			c.ID, c.State, c.Rev = ClaimID{Gate: Source(fmt.Sprint("gate-", i)), Run: 1, Pos: 1}, Pending, 0
+			v.Claims = append(v.Claims, Known{Claim: c})
+		}
+		first := rapid.IntRange(-1, n-1).Draw(t, "answered_first")
+		steps := map[Step]int{}
+		for i, k := range v.Claims {
+			answer := AnswerNone
+			if i == first {
+				answer = AnswerFirst
+			}
+			d := Decide(Case{
+				Own: k.Claim.ID, View: shuffled(t, v), Answer: answer, Looked: true, InTime: true, Ready: true, Normal: true,
+			})
+			steps[d.Step]++
+		}
+		if steps[Open] > 1 || steps[Open]+steps[Stay] == 0 || steps[Stay] > 1 {
+			t.Fatalf("%d open, %d stay, %d yield; want one that opens or stays", steps[Open], steps[Stay], steps[Yield])
+		}
+		if first < 0 && (steps[Open] != 0 || steps[Stay] != 1) {
+			t.Fatalf("without the ledger %d open and %d stay, want one that stays", steps[Open], steps[Stay])
+		}
+	})
+}

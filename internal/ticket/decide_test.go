@@ -118,6 +118,7 @@ func TestDecideEveryCase(t *testing.T) {
 		foreign(Pending, 6, func(k *Known) { k.Overdue = true }),
 		foreign(Admitted, 6, plain), foreign(Presumed, 6, plain), foreign(Refused, 4, plain), foreign(Annulled, 4, plain),
 		foreign(Admitted, 4, func(k *Known) { k.Released = true }),
+		append(foreign(Pending, 4, plain), Known{Claim: Claim{ID: ClaimID{Gate: "c", Run: 1, Pos: 1}, State: Annulled, Alone: true}}),
 	}
 	answers := []Answer{AnswerNone, AnswerFirst, AnswerSeen, AnswerInProgress, AnswerRevoked, AnswerUnknown, AnswerMismatch, AnswerSettled}
 	reached := map[int]int{}
