@@ -216,7 +216,7 @@ func mixed(t *testing.T, f *File, n int, value []byte) {
 	}{
 		{"new row", put(n, value), kv.ErrFull},
 		{"longer row", put(1, append(value, 'y')), kv.ErrFull},
-		{"delete and a larger row", both(del(3), put(1, append(value, value...))), kv.ErrFull},
+		{"delete and a larger row", both(del(3), put(1, bytes.Repeat(value, 3))), kv.ErrFull},
 		{"changed row", put(2, bytes.ToUpper(value)), nil},
 		{"row put and dropped", both(put(n, value), del(n)), nil},
 		{"delete", del(4), nil},

@@ -40,9 +40,12 @@ type Options struct {
 	// file when it is opened, so that others cannot fill the disk under it. 0: none.
 	Reserve int64
 
-	// NoFreelistSync leaves the list of free pages out of each commit (a page less
-	// to write) and rebuilds it when the file is opened, by reading all of it.
-	NoFreelistSync bool
+	// SyncFreelist writes the list of free pages with each commit. Without it the
+	// list is rebuilt when the file is opened, by reading all of it, about as long
+	// as Verify takes. It is a page or two less a commit, and very many less after
+	// an event was pruned, when the list is long; and a damaged list is one of the
+	// ways in which a file cannot be opened.
+	SyncFreelist bool
 
 	// Verify checks an existing file before this process maps it; nil: no check.
 	// A caller passes VerifyInChild with its own program and arguments.
@@ -80,7 +83,7 @@ func (o Options) bolt() *bbolt.Options {
 		Timeout:         lockPatience, // the default waits for ever
 		PageSize:        pageSize,
 		FreelistType:    bbolt.FreelistMapType,
-		NoFreelistSync:  o.NoFreelistSync,
+		NoFreelistSync:  !o.SyncFreelist,
 		InitialMmapSize: int(o.hard()), // no remapping, for which all readers would have to end
 		MaxSize:         int(o.hard()),
 		Logger:          logger{o.Log},
