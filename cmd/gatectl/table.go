@@ -1,0 +1,11 @@
+package main
+
+import "slices"
+
+// commands is the table of all commands, in the order of help.
+func commands() []command {
+	return slices.Concat(
+		keyCommands(), ticketCommands(), pictureCommands(), gateCommands(), claimCommands(),
+		conflictCommands(), programmeCommands(), deviceCommands(),
+	)
+}
