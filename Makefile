@@ -10,7 +10,7 @@ build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/ ./cmd/gated ./cmd/ledgerd ./cmd/gatectl
 
 run: build
-	bin/gatectl lab demo
+	bin/gatectl lab demo testdata/frames
 
 # The race detector needs a C compiler. -count=1: a test that passed before says
 # nothing about this machine now.

@@ -42,8 +42,8 @@ var errUsage = errors.New("wrong arguments")
 
 // Main runs one lab command and gives the exit code: 0, 1 where it failed, 2 for
 // wrong arguments.
-func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	err := command(ctx, args, stdout, stderr)
+func Main(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	err := command(ctx, args, stdout)
 	switch {
 	case err == nil:
 		return 0
@@ -55,10 +55,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return 1
 }
 
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && args[0] == "demo" {
-		return demo(ctx, stdout, stderr)
-	}
+func command(ctx context.Context, args []string, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errUsage
 	}
@@ -68,6 +65,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return up(dir, rest, stdout)
 	case "serve":
 		return serve(ctx, dir, rest)
+	case "demo":
+		return runDemo(ctx, dir, stdout)
 	case "mint":
 		return mint(dir, rest, stdout)
 	case "passage", "mode", "clock":
