@@ -85,7 +85,11 @@ func (g *Gate) look(ctx context.Context, l *lane, k Look) {
 	case k.Cut:
 		why = ticket.Invalid
 	case g.verifier != nil:
-		t, why = g.verifier.Read(k.Text)
+		// A code may be on several events' lists: Check takes the event that is on.
+		// Whether it may enter is judged at each attempt, by present.
+		if t, why = g.verifier.Check(k.Text, g.where()); t.Format != 0 {
+			why = ticket.OK
+		}
 	}
 	key := shownKey{format: t.Format, event: t.Event, id: t.ID}
 	if why != ticket.OK || t.Format == 0 {

@@ -141,7 +141,7 @@ func (g *Gate) endTest(ctx context.Context, now time.Time) {
 // event records that something happened, with the mode where it changes. It
 // reports whether it is durable.
 func (g *Gate) event(ctx context.Context, e ticket.Event, mode ticket.GateMode) bool {
-	e.Place, e.Stamp = g.o.Place, g.o.Clock.Stamp()
+	e.Place, e.Stamp, e.Detail = g.o.Place, g.o.Clock.Stamp(), ticket.DetailOf(e.Detail)
 	rec, err := g.store.Record(ctx, e, mode)
 	if err != nil {
 		g.o.Log.Error("record event", "type", e.Type, "err", err)
