@@ -193,6 +193,25 @@ func TestAFailedCommitEndsTheLedger(t *testing.T) {
 	})
 }
 
+func TestPruningWaitsForTheGrace(t *testing.T) {
+	r := newRig(t)
+	g := newGate("a", r.clock)
+	r.ask(g, g.claim(unit(1)))
+	ctx := context.Background()
+	if err := r.CloseEvent(ctx, event); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{false, true} {
+		r.clock.add(14*24*time.Hour - time.Second)
+		if err := r.Prune(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Ticket(ctx, ticket.FormatA1, unit(1).Ticket); err != nil || (len(got.Claims) == 0) != want {
+			t.Errorf("%d claims, %v, want them gone: %t", len(got.Claims), err, want)
+		}
+	}
+}
+
 func TestPruningWaitsForEverybody(t *testing.T) {
 	r := newRig(t)
 	ctx := context.Background()
@@ -242,18 +261,19 @@ func TestPruningWaitsForEverybody(t *testing.T) {
 	}
 	r.clock.add(25 * time.Hour)
 	r.high(a)
-	b.claim(unit(5)) // known to the ledger by its hello only
 	r.high(b)
-	if pruned() {
-		t.Fatal("pruned with a record outstanding and a gate unheard")
-	}
-	r.upload(b, 1)
 	if pruned() {
 		t.Fatal("pruned with a gate unheard")
 	}
+	b.claim(unit(5)) // known to the ledger by its hello only
+	r.high(b)
 	if _, err := r.LostGate(ctx, "ccc"); err != nil {
 		t.Fatal(err)
 	}
+	if pruned() {
+		t.Fatal("pruned with a record outstanding")
+	}
+	r.upload(b, 1)
 	if !pruned() {
 		t.Fatal("not pruned with everything in and the third gate lost")
 	}

@@ -106,12 +106,9 @@ func (t *txn) ask(m Ask, in []arrival, out *AskReply) error {
 
 // notHere tells a claim that stands with another unit from one that is not known.
 func (t *txn) notHere(m Ask) error {
-	_, known, err := t.ClaimUnit(m.Claim)
+	_, known, err := t.unitOf(m.Claim)
 	if err != nil {
 		return err
-	}
-	for _, u := range t.units { // in this transaction
-		known = known || u.find(m.Claim) != nil
 	}
 	if known {
 		return errMismatch

@@ -100,7 +100,12 @@ func TestMismatchChangesNothing(t *testing.T) {
 				t.Errorf("a mismatch changed %s", k)
 			}
 		}
+		r.clock.add(time.Second)
+		before = r.dump()
 		r.ask(&forged, fc)
+		if d := ledgertest.Diff(before, r.dump()); d != nil {
+			t.Errorf("the same mismatch again changed %v", d)
+		}
 	}
 	if got := r.alarms(ledger.AlarmMismatch); len(got) != 2 {
 		t.Errorf("%d alarms of mismatches, want one for each", len(got))
@@ -114,6 +119,61 @@ func TestMismatchChangesNothing(t *testing.T) {
 	}
 }
 
+// A claim keeps the unit of its first record, also within one upload.
+func TestAClaimKeepsItsUnit(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		r := newRig(t)
+		g := newGate("a", r.clock)
+		c := g.claim(unit(1))
+		if !together {
+			r.upload(g, 1)
+		}
+		c.Unit = unit(2)
+		g.revise(c, ticket.Admitted)
+		r.upload(g, 1)
+		if got, err := r.Ticket(context.Background(), ticket.FormatA1, unit(2).Ticket); err != nil || len(got.Claims) != 0 {
+			t.Errorf("together %t: %d claims of the other ticket, %v, want none", together, len(got.Claims), err)
+		}
+		if n := len(r.alarms(ledger.AlarmMismatch)); n != 1 {
+			t.Errorf("together %t: %d alarms, want 1", together, n)
+		}
+		r.want(g, g.claim(unit(2)), ticket.AnswerFirst)
+	}
+}
+
+func TestPeekTellsAndWritesNothing(t *testing.T) {
+	r := newRig(t)
+	ctx := context.Background()
+	a := newGate("a", r.clock)
+	c := a.claim(unit(1))
+	peek := func(want ticket.Reason, records int) {
+		t.Helper()
+		before := r.dump()
+		got, err := r.Peek(ctx, "bb", ledger.Peek{Unit: unit(1)})
+		if err != nil || got.Reason != want || len(got.Records) != records || got.Time != r.clock.now().UnixNano() {
+			t.Errorf("peek: %+v, %v, want %s with %d records", got, err, want, records)
+		}
+		if held := want == ticket.InProgress || want == ticket.AlreadyUsed; (got.First != nil) != held {
+			t.Errorf("peek at a unit that is %s cites %+v", want, got.First)
+		}
+		if d := ledgertest.Diff(before, r.dump()); d != nil {
+			t.Errorf("peek changed %v", d)
+		}
+	}
+	peek(ticket.OK, 0)
+	r.want(a, c, ticket.AnswerFirst)
+	peek(ticket.InProgress, 1)
+	r.clock.add(time.Minute)
+	peek(ticket.AlreadyUsed, 1) // overdue
+	a.revise(c, ticket.Annulled)
+	r.upload(a, 1)
+	peek(ticket.OK, 1)
+	if err := r.Revoke(ctx, ticket.FormatA1, unit(1).Ticket, true, "ops"); err != nil {
+		t.Fatal(err)
+	}
+	peek(ticket.Revoked, 1)
+}
+
 func TestAGateSpeaksForItselfOnly(t *testing.T) {
 	r := newRig(t)
 	a, b := newGate("a", r.clock), newGate("bb", r.clock)
@@ -122,6 +182,7 @@ func TestAGateSpeaksForItselfOnly(t *testing.T) {
 	ctx := context.Background()
 	asks := []ledger.Ask{
 		{Claim: c.ID, Unit: c.Unit, Records: [][]byte{a.raw(c)}},
+		{Claim: c.ID, Unit: c.Unit},
 		{Claim: ticket.ClaimID{Gate: b.src, Run: 1, Pos: 1}, Unit: c.Unit, Records: [][]byte{a.raw(c)}},
 	}
 	for _, m := range asks {
@@ -138,8 +199,8 @@ func TestAGateSpeaksForItselfOnly(t *testing.T) {
 	if d := ledgertest.Diff(before, r.dump()); d != nil {
 		t.Errorf("refused messages changed %v", d)
 	}
-	if s, err := r.Stats(ctx); err != nil || s.Refused != 3 {
-		t.Errorf("%d refused, %v, want 3", s.Refused, err)
+	if s, err := r.Stats(ctx); err != nil || s.Refused != 4 {
+		t.Errorf("%d refused, %v, want 4", s.Refused, err)
 	}
 }
 

@@ -163,7 +163,7 @@ func (t *txn) applyClaim(rec ticket.Record, raw []byte) error {
 	}
 	row := u.find(c.ID)
 	if row == nil {
-		stands, known, err := t.ClaimUnit(c.ID)
+		stands, known, err := t.unitOf(c.ID)
 		if err != nil {
 			return err
 		}

@@ -152,8 +152,10 @@ func TestAfterARestoreTheNewWordCounts(t *testing.T) {
 	feeds := heldFeeds{}
 	feeds.follow(r.Ledger)
 	old := r.dump()
-	if err := r.Revoke(ctx, ticket.FormatA1, unit(1).Ticket, true, "ops"); err != nil {
-		t.Fatal(err)
+	for _, revoked := range []bool{true, false, true} {
+		if err := r.Revoke(ctx, ticket.FormatA1, unit(1).Ticket, revoked, "ops"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r.push(0)
 	feeds.follow(r.Ledger)

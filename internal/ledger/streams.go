@@ -187,7 +187,7 @@ func (l *Ledger) Read(ctx context.Context, s ticket.Stream, after uint64, limit,
 		return t.Records(s, after, func(pos uint64, k Kept) bool {
 			size += len(k.Raw)
 			full := len(out.Records) > 0 && size > maxBytes
-			if pos > row.High || pos != out.From+uint64(len(out.Records)) || len(out.Records) >= limit || full {
+			if pos != out.From+uint64(len(out.Records)) || len(out.Records) >= limit || full {
 				return false
 			}
 			out.Records = append(out.Records, k.Raw)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerstore/ledgertest"
@@ -57,6 +58,13 @@ func TestRecordsBeyondAGapCountAtOnceAndTheCursorWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.want(b, b.claim(unit(1)), ticket.AnswerSeen)
+	before := r.dump()
+	if err := r.Spend(context.Background(), a.src, a.log[5]); err != nil {
+		t.Fatal(err)
+	}
+	if d := ledgertest.Diff(before, r.dump()); d != nil {
+		t.Errorf("a repeat beyond the gap changed %v", d)
+	}
 	out, err := r.Upload(context.Background(), a.src, ledger.Upload{Run: a.run, From: 1, Records: a.log[:4]})
 	if err != nil || out.High[0].Pos != 6 {
 		t.Errorf("high-water %v, %v after the gap was filled, want 6", out.High, err)
@@ -148,6 +156,7 @@ func TestHelloMovesToABaseAndCountsTheLost(t *testing.T) {
 		t.Errorf("heads of others %+v, want the ledger's own feeds", out.Heads)
 	}
 	before := r.dump()
+	r.clock.add(30 * time.Second)
 	if _, err := r.Hello(ctx, g.src, hello); err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,17 @@ func (t *txn) unit(id ticket.Unit) (*unitState, error) {
 	return u, nil
 }
 
+// unitOf gives the unit that a claim stands with, in this transaction or before it.
+func (t *txn) unitOf(id ticket.ClaimID) (ticket.Unit, bool, error) {
+	for _, u := range t.units {
+		if u.find(id) != nil {
+			return u.id, true, nil
+		}
+	}
+	u, ok, err := t.ClaimUnit(id)
+	return u, ok, wrap("find claim", err)
+}
+
 func (u *unitState) find(id ticket.ClaimID) *ClaimRow {
 	for i := range u.rows {
 		if u.rows[i].Claim.ID == id {

@@ -18,7 +18,7 @@ import (
 func Check(t testing.TB, s ledger.Store) {
 	t.Helper()
 	err := s.View(context.Background(), func(tx ledger.Tx) error {
-		c := checker{t: t, tx: tx, claims: map[ticket.ClaimID]ticket.Claim{}}
+		c := checker{t: t, tx: tx, revs: map[ticket.ClaimID][]ticket.Claim{}}
 		if err := c.runs(); err != nil {
 			return err
 		}
@@ -30,9 +30,9 @@ func Check(t testing.TB, s ledger.Store) {
 }
 
 type checker struct {
-	t      testing.TB
-	tx     ledger.Tx
-	claims map[ticket.ClaimID]ticket.Claim // the winning revision of each
+	t    testing.TB
+	tx   ledger.Tx
+	revs map[ticket.ClaimID][]ticket.Claim // all revisions
 }
 
 // runs checks the marks of each run and gathers the claims.
@@ -90,21 +90,46 @@ func (c checker) add(s ticket.Stream, pos uint64, k ledger.Kept) {
 	if rec.Claim == nil {
 		return
 	}
-	was, ok := c.claims[rec.Claim.ID]
-	if !ok || ticket.Wins(*rec.Claim, was) {
-		c.claims[rec.Claim.ID] = *rec.Claim
+	c.revs[rec.Claim.ID] = append(c.revs[rec.Claim.ID], *rec.Claim)
+}
+
+// winner gives a claim's revision that counts, among those of the unit that it
+// stands with; false where there is none.
+func (c checker) winner(id ticket.ClaimID, revs []ticket.Claim) (ticket.Claim, bool, error) {
+	var best ticket.Claim
+	unit, ok, err := c.tx.ClaimUnit(id)
+	if err != nil || !ok {
+		return best, false, err
 	}
+	found := false
+	for _, cl := range revs {
+		if cl.Unit == unit && (!found || ticket.Wins(cl, best)) {
+			best, found = cl, true
+		}
+	}
+	return best, found, nil
 }
 
 func (c checker) units() error {
 	byUnit := map[ticket.Unit][]ticket.Claim{}
 	entered := map[string]uint64{}
-	for _, cl := range c.claims {
+	for id, revs := range c.revs {
+		cl, ok, err := c.winner(id, revs)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			cl = revs[0]
+		}
 		ev, err := c.tx.Event(cl.Unit.Event)
 		if err != nil {
 			return err
 		}
 		if ev.Pruned {
+			continue
+		}
+		if !ok {
+			c.t.Errorf("claim %s has %d records and no row", id, len(revs))
 			continue
 		}
 		byUnit[cl.Unit] = append(byUnit[cl.Unit], cl)
