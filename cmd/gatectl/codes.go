@@ -47,7 +47,7 @@ type badLine struct {
 	Why  string `json:"why"`
 }
 
-func (m importing) run(ctx context.Context, c *call) error {
+func (m *importing) run(ctx context.Context, c *call) error {
 	if m.event == "" || (m.programme == "") == (m.keyFile == "") {
 		return hint(wrongUsage("-event is needed, and one of -programme and -code-key"), "gatectl ticket import -event ID -programme FILE CODES")
 	}
@@ -86,7 +86,7 @@ func (m importing) run(ctx context.Context, c *call) error {
 }
 
 // key gives the event's code key.
-func (m importing) key() ([]byte, error) {
+func (m *importing) key() ([]byte, error) {
 	digits := ""
 	if m.keyFile != "" {
 		b, err := os.ReadFile(m.keyFile)

@@ -24,6 +24,7 @@ type command struct {
 	min   int    // arguments
 	max   int    // and most of them; -1: any number
 	uses  uses
+	raw   bool // it parses its own flags
 
 	// flags declares the command's own flags and gives what it does.
 	flags func(*flag.FlagSet) action
@@ -161,6 +162,9 @@ func (c command) run(ctx context.Context, args []string, g globals, env environm
 	fs := newFlags()
 	g.declare(fs, c.uses)
 	do := c.flags(fs)
+	if c.raw {
+		return do(ctx, &call{args: args, env: env})
+	}
 	rest, err := parse(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -62,9 +62,16 @@ func (o *output) overview(list []command) {
 }
 
 func (o *output) manual(c command) {
-	o.prose("Usage: gatectl " + strings.TrimSpace(c.name+" "+c.args) + " [flags]\n\n" + c.about + ".\n")
+	flags := " [flags]"
+	if c.raw {
+		flags = ""
+	}
+	o.prose("Usage: gatectl " + strings.TrimSpace(c.name+" "+c.args) + flags + "\n\n" + c.about + ".\n")
 	if c.help != "" {
 		o.prose("\n" + c.help + "\n")
+	}
+	if c.raw {
+		return
 	}
 	own, common := newFlags(), newFlags()
 	c.flags(own)

@@ -67,7 +67,7 @@ type minted struct {
 	PNG   string `json:"png,omitempty"`
 }
 
-func (m minting) run(_ context.Context, c *call) error {
+func (m *minting) run(_ context.Context, c *call) error {
 	if m.key == "" || m.event == "" {
 		return hint(wrongUsage("-key and -event are needed"), "gatectl ticket mint -key FILE -event ID; `gatectl key new FILE` makes a key")
 	}
@@ -88,7 +88,7 @@ func (m minting) run(_ context.Context, c *call) error {
 	return m.print(c.out, list)
 }
 
-func (m minting) mint(s ticket.Signer) ([]minted, error) {
+func (m *minting) mint(s ticket.Signer) ([]minted, error) {
 	t := ticket.Ticket{
 		Format: ticket.FormatA1, Event: m.event, Session: m.session, Zone: m.zone, Product: m.product,
 		NotBefore: m.from, Expires: m.until, Test: m.test,
@@ -107,7 +107,7 @@ func (m minting) mint(s ticket.Signer) ([]minted, error) {
 
 // write puts the tickets into the files that were asked for, and notes the
 // pictures' names. Whoever has a file can use its tickets, so they are secrets.
-func (m minting) write(list []minted) error {
+func (m *minting) write(list []minted) error {
 	if m.pngs != "" {
 		if err := os.MkdirAll(m.pngs, 0o700); err != nil {
 			return fmt.Errorf("write pictures: %w", err)
@@ -145,7 +145,7 @@ func (m minting) write(list []minted) error {
 }
 
 // caption is what a person reads below a symbol of the sheet.
-func (m minting) caption(t minted) string {
+func (m *minting) caption(t minted) string {
 	lines := []string{strings.Join(nonEmpty(m.event, m.session, m.zone, m.product), " · ")}
 	if !m.from.IsZero() {
 		lines = append(lines, "from "+when(m.from))
@@ -176,7 +176,7 @@ func when(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-func (m minting) print(o *output, list []minted) error {
+func (m *minting) print(o *output, list []minted) error {
 	files := nonEmpty(m.pngs, m.sheet, m.out)
 	for _, t := range list {
 		switch {

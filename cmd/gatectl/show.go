@@ -60,7 +60,7 @@ type ticketReport struct {
 	Signature string `json:"signature"` // good, bad, unknown key or not checked
 }
 
-func (s showing) run(_ context.Context, c *call) error {
+func (s *showing) run(_ context.Context, c *call) error {
 	var p ticket.Programme
 	var err error
 	if s.programme != "" {
@@ -80,7 +80,7 @@ func (s showing) run(_ context.Context, c *call) error {
 }
 
 // keys gives what the signature is to be checked with, and whether it is at all.
-func (s showing) keys(p ticket.Programme, event string) (keys []ed25519.PublicKey, asked bool, err error) {
+func (s *showing) keys(p ticket.Programme, event string) (keys []ed25519.PublicKey, asked bool, err error) {
 	if s.key != "" {
 		pub, err := publicKey(s.key)
 		return []ed25519.PublicKey{pub}, true, err

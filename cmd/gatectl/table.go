@@ -6,6 +6,6 @@ import "slices"
 func commands() []command {
 	return slices.Concat(
 		keyCommands(), ticketCommands(), pictureCommands(), gateCommands(), claimCommands(),
-		conflictCommands(), programmeCommands(), deviceCommands(),
+		conflictCommands(), programmeCommands(), deviceCommands(), labCommands(),
 	)
 }
