@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 	"admitone/internal/kv"
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerstore"
-	"admitone/internal/ledgerstore/ledgertest"
 	"admitone/internal/ticket"
 )
 
@@ -191,131 +189,4 @@ func TestAFailedCommitEndsTheLedger(t *testing.T) {
 			t.Errorf("run ended with %v, want ErrUnknown", err)
 		}
 	})
-}
-
-func TestPruningWaitsForTheGrace(t *testing.T) {
-	r := newRig(t)
-	g := newGate("a", r.clock)
-	r.ask(g, g.claim(unit(1)))
-	ctx := context.Background()
-	if err := r.CloseEvent(ctx, event); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []bool{false, true} {
-		r.clock.add(14*24*time.Hour - time.Second)
-		if err := r.Prune(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := r.Ticket(ctx, ticket.FormatA1, unit(1).Ticket); err != nil || (len(got.Claims) == 0) != want {
-			t.Errorf("%d claims, %v, want them gone: %t", len(got.Claims), err, want)
-		}
-	}
-}
-
-func TestPruningWaitsForEverybody(t *testing.T) {
-	r := newRig(t)
-	ctx := context.Background()
-	for _, k := range []string{"UA", "UBB", "UCCC"} {
-		if _, err := r.EnrolGate(ctx, "place "+k, k, ledger.RoleGate); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p := programme()
-	other := p.Events[0]
-	other.ID = "later"
-	p.Events = append(p.Events, other)
-	if _, err := r.PushProgramme(ctx, p); err != nil {
-		t.Fatal(err)
-	}
-	a, b, _, _ := double(r, unit(1))
-	r.ask(a, a.claim(unit(2)))
-	later := unit(3)
-	later.Event = "later"
-	kept := a.claim(later)
-	a.revise(a.claim(unit(4)), ticket.Admitted)
-	r.upload(a, 1)
-	r.upload(b, 1)
-	want := tidy(r.conflicts())
-	pruned := func() bool {
-		t.Helper()
-		if err := r.Prune(ctx); err != nil {
-			t.Fatal(err)
-		}
-		s, err := r.Stats(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.Events[0].Pruned
-	}
-	r.clock.add(400 * 24 * time.Hour)
-	if pruned() {
-		t.Fatal("an open event was pruned")
-	}
-	if err := r.CloseEvent(ctx, event); err != nil {
-		t.Fatal(err)
-	}
-	r.clock.add(13 * 24 * time.Hour)
-	r.high(a)
-	if pruned() {
-		t.Fatal("pruned within the grace")
-	}
-	r.clock.add(25 * time.Hour)
-	r.high(a)
-	r.high(b)
-	if pruned() {
-		t.Fatal("pruned with a gate unheard")
-	}
-	b.claim(unit(5)) // known to the ledger by its hello only
-	r.high(b)
-	if _, err := r.LostGate(ctx, "ccc"); err != nil {
-		t.Fatal(err)
-	}
-	if pruned() {
-		t.Fatal("pruned with a record outstanding")
-	}
-	r.upload(b, 1)
-	if !pruned() {
-		t.Fatal("not pruned with everything in and the third gate lost")
-	}
-	if got := tidy(r.conflicts()); len(got) != 1 || got[0].ID != want[0].ID {
-		t.Errorf("conflicts %+v after pruning, want them kept", got)
-	}
-	left := 0
-	for k := range r.dump() {
-		if strings.Contains(k, event) && !slices.ContainsFunc([]string{"event/", "subject/", "conflict", "record/ledger", "alarm"}, func(p string) bool { return strings.HasPrefix(k, p) }) {
-			left++
-			t.Logf("left: %q", k)
-		}
-	}
-	if left != 0 {
-		t.Errorf("%d rows of the event are left", left)
-	}
-	out, err := r.Read(ctx, ticket.Stream{Source: a.src, Run: a.run}, 0, 100, 1<<20)
-	if err != nil || out.Base != kept.ID.Pos-1 || int(out.Head) != len(a.log) || len(out.Records) != len(a.log)-int(out.Base) {
-		t.Errorf("run of a: base %d head %d with %d records, %v; want all from the other event's claim on", out.Base, out.Head, len(out.Records), err)
-	}
-
-	// A box turns up late: receipted, counted, shown, and nothing else.
-	before := r.dump()
-	box := newGate("box", r.clock)
-	late := box.revise(box.claim(unit(1)), ticket.Admitted)
-	if got := r.upload(box, 1); got.High[0].Pos != 2 {
-		t.Errorf("late records left the high-water at %d, want 2", got.High[0].Pos)
-	}
-	r.want(box, late, ticket.AnswerUnknown)
-	s, _ := r.Stats(ctx)
-	if s.Events[0].Late != 2 {
-		t.Errorf("%d late records counted, want 2", s.Events[0].Late)
-	}
-	for _, k := range ledgertest.Diff(before, r.dump()) {
-		if !strings.HasPrefix(k, `"record`) && !strings.HasPrefix(k, `"late`) && !strings.HasPrefix(k, `"stream`) && !strings.HasPrefix(k, `"event`) {
-			t.Errorf("late records changed %s", k)
-		}
-	}
-	again := r.dump()
-	r.upload(a, 1)
-	r.upload(box, 1)
-	if d := ledgertest.Diff(again, r.dump()); d != nil {
-		t.Errorf("repeats after pruning changed %v", d)
-	}
 }

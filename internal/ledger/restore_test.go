@@ -56,6 +56,27 @@ func (h heldFeeds) giveBack(t *testing.T, r *rig) {
 	}
 }
 
+// heal lets a gate say hello to a restored ledger, give its feeds back and upload
+// from the high-water that the ledger has now.
+func heal(t *testing.T, r *rig, g *gate, feeds heldFeeds) {
+	t.Helper()
+	out, err := r.Hello(context.Background(), g.src, ledger.Hello{
+		Place: string(g.src), Cursors: feeds.cursors(),
+		Runs: []ticket.StreamPos{{Source: g.src, Run: g.run, Pos: uint64(len(g.log))}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds.giveBack(t, r)
+	from := 1
+	for _, p := range out.High {
+		from = int(p.Pos) + 1
+	}
+	if from <= len(g.log) {
+		r.upload(g, from)
+	}
+}
+
 // A ledger put back to any earlier state is level again once gates said hello,
 // uploaded from its high-waters and gave its feeds back.
 func TestARestoredLedgerConverges(t *testing.T) {
@@ -96,20 +117,7 @@ func TestARestoredLedgerConverges(t *testing.T) {
 			ledgertest.Load(t, mem, old)
 			r2 := openRig(t, mem, &clock{t: begin.Add(time.Minute)}, r.runs)
 			for _, g := range []*gate{a, b} {
-				hello := ledger.Hello{Place: string(g.src), Cursors: feeds.cursors(),
-					Runs: []ticket.StreamPos{{Source: g.src, Run: g.run, Pos: uint64(len(g.log))}}}
-				out, err := r2.Hello(ctx, g.src, hello)
-				if err != nil {
-					t.Fatal(err)
-				}
-				feeds.giveBack(t, r2)
-				from := 1
-				for _, p := range out.High {
-					from = int(p.Pos) + 1
-				}
-				if from <= len(g.log) {
-					r2.upload(g, from)
-				}
+				heal(t, r2, g, feeds)
 			}
 			if got := tidy(r2.conflicts()); !reflect.DeepEqual(got, want) {
 				t.Errorf("conflicts %+v, want %+v", got, want)
