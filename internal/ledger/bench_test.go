@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"os"
@@ -30,7 +31,7 @@ func benchmarkAsk(b *testing.B, callers int) {
 	l, f := fileLedger(b)
 	gates := make([]*gate, callers)
 	for i := range gates {
-		gates[i] = newGate(fmt.Sprintf("gate%02d", i), &clock{t: begin})
+		gates[i] = newGate(fmt.Sprintf("gate%02d", i), &clock{t: time.Now()})
 	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -38,7 +39,10 @@ func benchmarkAsk(b *testing.B, callers int) {
 	for _, g := range gates {
 		wg.Go(func() {
 			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-				c := g.claim(unit(int(n)))
+				u := unit(0)
+				id := sha256.Sum256([]byte(fmt.Sprint(n))) // rows all over the file, as tickets' ids are
+				copy(u.Ticket[:], id[:])
+				c := g.claim(u)
 				out, err := l.Ask(context.Background(), g.src, ledger.Ask{Claim: c.ID, Unit: c.Unit, Records: [][]byte{g.raw(c)}})
 				if err != nil || out.Answer != ticket.AnswerFirst {
 					b.Error(out.Answer, err)

@@ -13,7 +13,8 @@ func claimKey(u ticket.Unit, id ticket.ClaimID) []byte { return append(u.Key(), 
 // unitKeyLen is the length of a unit's key without the event's name.
 const unitKeyLen = 22
 
-// PutClaim is ledger.Tx.PutClaim.
+// PutClaim is ledger.Tx.PutClaim. A claim whose rev 0 came first needs no entry in
+// claim.unit: that record stands at the claim's own position and names the unit.
 func (t tx) PutClaim(r ledger.ClaimRow) error {
 	id := r.Claim.ID.Bytes()
 	v := binary.BigEndian.AppendUint64(nil, uint64(r.Run))
@@ -24,7 +25,7 @@ func (t tx) PutClaim(r ledger.ClaimRow) error {
 	if err != nil {
 		return err
 	}
-	if was == nil {
+	if was == nil && r.Claim.Rev > 0 {
 		if err := t.kv.Put("claim.unit", id, r.Claim.Unit.Key()); err != nil {
 			return err
 		}
@@ -105,14 +106,31 @@ func (t tx) loadClaim(r *ledger.ClaimRow) error {
 // ClaimUnit is ledger.Tx.ClaimUnit.
 func (t tx) ClaimUnit(id ticket.ClaimID) (ticket.Unit, bool, error) {
 	v, err := t.kv.Get("claim.unit", id.Bytes())
-	if err != nil || v == nil {
+	if err != nil {
 		return ticket.Unit{}, false, err
+	}
+	if v == nil {
+		return t.firstUnit(id)
 	}
 	u, err := ticket.UnitFromKey(v)
 	if err != nil {
 		return u, false, damaged("claim.unit", err)
 	}
 	return u, true, nil
+}
+
+// firstUnit finds a claim by its rev 0, if that is stored as a claim.
+func (t tx) firstUnit(id ticket.ClaimID) (u ticket.Unit, ok bool, err error) {
+	k, ok, err := t.Record(ticket.Stream{Source: id.Gate, Run: id.Run}, id.Pos)
+	if err != nil || !ok || k.Aside {
+		return u, false, err
+	}
+	rec, err := ticket.DecodeRecord(k.Raw)
+	if err != nil || rec.Claim == nil || rec.Claim.ID != id || rec.Claim.Rev != 0 {
+		return u, false, nil
+	}
+	row, err := t.kv.Get("claim", claimKey(rec.Claim.Unit, id))
+	return rec.Claim.Unit, row != nil, err
 }
 
 // PutDue is ledger.Tx.PutDue.

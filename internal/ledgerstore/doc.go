@@ -12,7 +12,8 @@
 //	claim      | event 00 format1 ticket16 entry4 | run pos since, then the answer's word
 //	           | gate 00 run pos                  |   (run and pos say where the record stands)
 //	           |   '- a unit's claims are one scan, an event's claims too
-//	claim.unit | gate 00 run pos                  | the unit's part of the key above
+//	claim.unit | gate 00 run pos                  | the unit's part of the key above; only for claims
+//	           |                                    |   whose rev 0 was not the first to come
 //	due        | at, gate 00 run pos              | the unit's part; pending claims only
 //	subject    | name                             | [version source run pos]: the feed record that holds
 //	conflict   | id                               | {1: id, 2: unit, …}

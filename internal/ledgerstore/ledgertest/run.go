@@ -174,7 +174,7 @@ func (s *suite) put(tx ledger.Tx, c ticket.Claim, pos uint64) ledger.ClaimRow {
 
 func (s *suite) claims() {
 	u := unit("fair", 1, 0)
-	c := claim("a", 1, u)
+	c, annulled := claim("a", 1, u), claim("a", 7, unit("fair", 3, 0))
 	s.in(func(tx ledger.Tx) {
 		s.put(tx, c, 1)
 		s.put(tx, claim("a", 2, unit("fair", 1, 1)), 2)
@@ -185,6 +185,8 @@ func (s *suite) claims() {
 		r := s.put(tx, c, 5)
 		r.Answer = ticket.AnswerFirst
 		s.ok(tx.PutClaim(r))
+		annulled.Rev, annulled.State = 1, ticket.Annulled
+		s.put(tx, annulled, 8)
 	})
 	s.see(func(tx ledger.Tx) {
 		rows, err := tx.Claims(u)
@@ -197,6 +199,9 @@ func (s *suite) claims() {
 		}
 		if got, ok, err := tx.ClaimUnit(c.ID); err != nil || !ok || got != u {
 			s.Errorf("unit of the claim %+v, %t, %v", got, ok, err)
+		}
+		if got, ok, err := tx.ClaimUnit(annulled.ID); err != nil || !ok || got != annulled.Unit {
+			s.Errorf("unit of a claim known by its rev 1 only %+v, %t, %v", got, ok, err)
 		}
 		if _, ok, err := tx.ClaimUnit(ticket.ClaimID{Gate: "a", Run: 1, Pos: 99}); ok || err != nil {
 			s.Errorf("unit of an unknown claim: %t, %v", ok, err)
