@@ -82,7 +82,7 @@ func releaseFlags(fs *flag.FlagSet) action {
 func claimID(s string) (ticket.ClaimID, error) {
 	id, err := ticket.ParseClaimID(s)
 	if err != nil {
-		return id, hint(&usage{err}, "a claim is GATE/RUN/POSITION, as verdicts and conflicts name it")
+		return id, hint(&usage{err}, "verdicts and conflicts name it so")
 	}
 	return id, nil
 }

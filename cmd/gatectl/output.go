@@ -168,8 +168,11 @@ func (o *output) columns(rows [][]cell) {
 }
 
 // line prints cells with two spaces between them, padded to the widths but for
-// the last one.
+// the last one. No line ends in spaces.
 func (o *output) line(cells []cell, widths []int) {
+	for len(cells) > 0 && cells[len(cells)-1].text == "" {
+		cells = cells[:len(cells)-1]
+	}
 	for i, c := range cells {
 		s := escape(c.text)
 		if o.colour && c.tone != plain && s != "" {
