@@ -55,6 +55,7 @@ var tests = map[string][]string{
 	"internal/seen/kvseen": {"internal/boltfile", "internal/seen/seentest"},
 	"internal/gate":        {"internal/gatestore", "internal/kv"},
 	"internal/gatestore":   {"internal/boltfile"},
+	"internal/lab":         {"internal/boltfile", "internal/gatestore", "internal/ledger"},
 	"internal/ledger":      {"internal/kv", "internal/boltfile", "internal/ledgerstore/..."},
 	"internal/ledgerstore": {"internal/boltfile", "internal/ledgerstore/ledgertest"},
 	"internal/ledgerhttp":  {"internal/kv", "internal/ledgerstore"},
