@@ -127,6 +127,12 @@ func (t *txn) fork(a arrival, k Kept) (aside bool, err error) {
 			return false, nil
 		}
 	}
+	if c := a.rec.Claim; c != nil {
+		// The unit's rows point at records: read them before this one is another.
+		if _, err := t.unit(c.Unit); err != nil {
+			return false, err
+		}
+	}
 	if err := t.SetRecord(a.stream, a.pos, k); err != nil {
 		return false, fmt.Errorf("store record: %w", err)
 	}

@@ -226,3 +226,45 @@ func (t *txn) needOf(k Kept) (need, error) {
 	}
 	return pruned, nil
 }
+
+// LateRecord is a claim's record that came after its event was pruned.
+type LateRecord struct {
+	Event  string       `json:"event"`
+	Ticket string       `json:"ticket"`
+	Claim  string       `json:"claim"`
+	Rev    uint32       `json:"rev"`
+	State  ticket.State `json:"state"`
+	Gate   string       `json:"gate"` // the place
+	Time   string       `json:"time"` // when it was claimed, ticket.TimeFormat
+}
+
+// Late lists late records, after a cursor ("": from the start); next is the cursor
+// to go on with.
+func (l *Ledger) Late(ctx context.Context, after string, limit int) (out []LateRecord, next string, err error) {
+	out = []LateRecord{}
+	err = l.view(ctx, func(t *txn) error {
+		rows, n, err := t.Late(after, limit)
+		next = n
+		for _, r := range rows {
+			if err != nil {
+				break
+			}
+			var rec ticket.Record
+			if rec, err = ticket.DecodeRecord(r.Raw); err == nil {
+				out = append(out, lateRecord(r.Event, *rec.Claim))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, "", wrap("list late records", err)
+	}
+	return out, next, nil
+}
+
+func lateRecord(event string, c ticket.Claim) LateRecord {
+	return LateRecord{
+		Event: event, Ticket: c.Unit.Ticket.String(), Claim: c.ID.String(), Rev: c.Rev, State: c.State,
+		Gate: c.Place, Time: c.Claimed.Time().Format(ticket.TimeFormat),
+	}
+}

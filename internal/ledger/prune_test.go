@@ -150,6 +150,10 @@ func TestLateRecordsGoToTheLateList(t *testing.T) {
 	if s, err := r.Stats(t.Context()); err != nil || s.Events[0].Late != 2 {
 		t.Errorf("late records counted in %+v, %v, want 2", s.Events[0], err)
 	}
+	list, _, err := r.Late(t.Context(), "", 9)
+	if err != nil || len(list) != 2 || list[1].Claim != late.ID.String() || list[1].State != ticket.Admitted || list[1].Ticket != unit(1).Ticket.String() {
+		t.Errorf("late list %+v, %v", list, err)
+	}
 	may := []string{`"record`, `"late`, `"stream`, `"event`}
 	for _, k := range ledgertest.Diff(before, r.dump()) {
 		if !slices.ContainsFunc(may, func(p string) bool { return strings.HasPrefix(k, p) }) {

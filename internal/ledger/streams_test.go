@@ -174,3 +174,31 @@ func TestHelloMovesToABaseAndCountsTheLost(t *testing.T) {
 		t.Errorf("hello for another's run: %v, want ErrForeign", err)
 	}
 }
+
+// One position came with two contents of one claim: the same one stays, whichever
+// came first, with all that follows from it.
+func TestOfTwoContentsTheSameOneStays(t *testing.T) {
+	for _, states := range [][2]ticket.State{{ticket.Annulled, ticket.Admitted}, {ticket.Admitted, ticket.Annulled}} {
+		r := newRig(t)
+		other := newGate("bb", r.clock)
+		other.revise(other.claim(unit(1)), ticket.Admitted)
+		r.upload(other, 1)
+		g := newGate("a", r.clock)
+		c := g.claim(unit(1))
+		for _, s := range states {
+			g.log = g.log[:1]
+			g.revise(c, s)
+			r.upload(g, 1)
+			ledgertest.Check(t, r.store)
+		}
+		if got, err := r.Ticket(t.Context(), ticket.FormatA1, unit(1).Ticket); err != nil || got.Claims[0].State != ticket.Admitted {
+			t.Errorf("%v: the claim stands %+v, %v, want admitted", states, got.Claims, err)
+		}
+		if c := r.conflicts(); len(c) != 1 || c[0].State != ledger.ConflictOpen {
+			t.Errorf("%v: conflicts %+v, want one", states, c)
+		}
+		if n := len(r.alarms(ledger.AlarmForked)); n == 0 {
+			t.Errorf("%v: no alarm", states)
+		}
+	}
+}
