@@ -209,6 +209,9 @@ func (l *Lab) buildGate(ctx context.Context, k int, c *ledgerhttp.Client, e ledg
 	if l.o.Cameras {
 		lane.Camera = &config.Camera{Driver: "folder", Dir: l.at.gate(k, "camera"), FPS: 10}
 	}
+	if l.o.Lane != nil {
+		l.o.Lane(&lane)
+	}
 	conf := config.Gate{
 		Enrolment: l.at.gate(k, "enrolment.toml"), DataDir: l.at.gate(k, "data"), RunDir: l.at.gate(k, "run"),
 		Control: l.at.gateSocket(k), Demo: l.o.Demo, Verdicts: l.at.gate(k, "verdicts.jsonl"), Results: l.at.gate(k, "results.jsonl"),

@@ -27,6 +27,7 @@ type Options struct {
 	Demo      bool               // accept keys marked demo
 	TicketKey ed25519.PrivateKey // nil: a new one
 	Programme *ticket.Programme  // nil: one event, Event, signed with the ticket key
+	Lane      func(*config.Lane) // changes each gate's lane; nil: as it is
 }
 
 // MaxGates bounds a lab: each gate is a process.
