@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"admitone/internal/kv"
 )
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 func verbs() map[string]func(path string, args []string) error {
 	return map[string]func(string, []string) error{
 		"child-verify":  func(path string, _ []string) error { return Verify(path) },
-		"child-hang":    func(string, []string) error { select {} },
+		"child-hang":    func(string, []string) error { <-time.After(time.Hour); return nil },
 		"child-hold":    childHold,
 		"child-commits": childCommits,
 		"child-idle":    childIdle,

@@ -49,9 +49,11 @@ func (t *txn) Put(bucket string, key, value []byte) (err error) {
 		return err
 	}
 	defer t.catch(&err)
-	b, err := t.tx.CreateBucketIfNotExists([]byte(bucket))
-	if err != nil {
-		return fmt.Errorf("make bucket %s: %w", bucket, err)
+	b := t.tx.Bucket([]byte(bucket))
+	if b == nil {
+		if b, err = t.tx.CreateBucket([]byte(bucket)); err != nil {
+			return fmt.Errorf("make bucket %s: %w", bucket, err)
+		}
 	}
 	old, stored := b.Get(key), seal(bucket, key, value)
 	if bytes.Equal(old, stored) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"admitone/internal/kv"
@@ -73,9 +72,10 @@ func testPanic(t *testing.T, s kv.Store) {
 	update(t, s, func(tx kv.Tx) error { return tx.Put("a", []byte("after"), nil) })
 }
 
-// testCancelled holds the writer's turn, so that another call has to wait, and
-// ends that call's context: its function never runs. The function that holds the
-// turn is cancelled too, and its outcome is waited for.
+// testCancelled holds the writer's turn, so that others have to wait, and ends their
+// contexts: one at once, one by a function that runs in the same commit before it.
+// Neither runs. The function that holds the turn is cancelled too, and its outcome
+// is waited for.
 func testCancelled(t *testing.T, s kv.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -89,29 +89,43 @@ func testCancelled(t *testing.T, s kv.Store) {
 		})
 	}()
 	<-begun
-	var ran atomic.Bool
-	second := make(chan error, 1)
-	go func() {
-		second <- s.Update(ctx, func(tx kv.Tx) error {
-			ran.Store(true)
-			return nil
-		})
-	}()
+	late, cancelLate := context.WithCancel(context.Background())
+	defer cancelLate()
+	ran := 0 // functions run one at a time
+	run := func(kv.Tx) error { ran++; return nil }
+	waiting := queued(s, ctx, run)
+	killer := queued(s, context.Background(), func(kv.Tx) error { cancelLate(); return nil })
+	victim := queued(s, late, run)
 	cancel()
-	if err := <-second; !errors.Is(err, context.Canceled) {
+	if err := <-waiting; !errors.Is(err, context.Canceled) { // before the turn is free
 		t.Errorf("the one that waited: %v, want context.Canceled", err)
 	}
 	close(release)
-	if err := <-first; err != nil {
-		t.Errorf("the one that ran: %v", err)
+	if err := errors.Join(<-first, <-killer); err != nil {
+		t.Errorf("the ones that ran: %v", err)
+	}
+	if err := <-victim; !errors.Is(err, context.Canceled) {
+		t.Errorf("the one cancelled before its turn: %v, want context.Canceled", err)
+	}
+	if err := s.Update(ctx, run); !errors.Is(err, context.Canceled) {
+		t.Errorf("the one cancelled before it came: %v, want context.Canceled", err)
 	}
 	update(t, s, func(tx kv.Tx) error {
 		want(t, tx, "a", "first", []byte{})
 		return nil
 	})
-	if ran.Load() {
-		t.Error("a function ran for a caller that had gone")
+	if ran > 0 {
+		t.Errorf("%d functions ran for callers that had gone", ran)
 	}
+}
+
+// queued calls Update and returns when the call is in the queue, behind those
+// before it.
+func queued(s kv.Store, ctx context.Context, fn func(kv.Tx) error) <-chan error {
+	out, entered := make(chan error, 1), make(chan struct{})
+	go func() { out <- s.Update(&noticed{Context: ctx, entered: entered}, fn) }()
+	<-entered
+	return out
 }
 
 // testCounter has many callers add one to the same number and to their own: a lost
@@ -164,36 +178,34 @@ func testNeighbours(t *testing.T, s kv.Store) {
 	const n = 30
 	update(t, s, fill)
 	begun, release := make(chan struct{}), make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		_ = s.Update(context.Background(), func(kv.Tx) error { close(begun); <-release; return nil })
-	})
+	first := make(chan error, 1)
+	go func() {
+		first <- s.Update(context.Background(), func(kv.Tx) error { close(begun); <-release; return nil })
+	}()
 	<-begun
 	var order []int // only touched by functions, one at a time
-	errs := make([]error, n)
+	var outs []<-chan error
 	for i := range n {
-		entered := make(chan struct{})
-		ctx := &noticed{Context: context.Background(), entered: entered}
-		wg.Go(func() {
-			errs[i] = s.Update(ctx, func(tx kv.Tx) error {
-				order = append(order, i)
-				switch i % 3 {
-				case 0:
-					return tx.Put("a", fmt.Appendf(nil, "good %02d", i), nil)
-				case 1:
-					return errors.Join(spoil(tx), errBoom)
-				}
-				if err := spoil(tx); err != nil {
-					return err
-				}
-				panic("boom")
-			})
-		})
-		<-entered // queued: the next one is behind it
+		outs = append(outs, queued(s, context.Background(), func(tx kv.Tx) error {
+			order = append(order, i)
+			switch i % 3 {
+			case 0:
+				return tx.Put("a", fmt.Appendf(nil, "good %02d", i), nil)
+			case 1:
+				return errors.Join(spoil(tx), errBoom)
+			}
+			if err := spoil(tx); err != nil {
+				return err
+			}
+			panic("boom")
+		}))
 	}
 	close(release)
-	wg.Wait()
-	for i, err := range errs {
+	if err := <-first; err != nil {
+		t.Errorf("the one in front: %v", err)
+	}
+	for i, out := range outs {
+		err := <-out
 		var p *kv.PanicError
 		if ok := []bool{err == nil, errors.Is(err, errBoom), errors.As(err, &p)}[i%3]; !ok {
 			t.Errorf("function %d: %v", i, err)
