@@ -138,7 +138,15 @@ func connect(ctx context.Context, eg *errgroup.Group, c config.Ledger, log *slog
 }
 
 func openHTTP(c config.Ledger, l *ledger.Ledger, store *ledgerstore.Store, e ledgerhttp.Enrolment, log *slog.Logger) (*ledgerhttp.Server, net.Listener, error) {
-	o := ledgerhttp.Options{Ledger: l, Rows: store, Now: time.Now, Log: log, Enrolment: e}
+	api := centre{Ledger: l, demo: c.Demo}
+	if c.TicketKey != "" {
+		key, err := config.ReadKey(c.TicketKey)
+		if err != nil {
+			return nil, nil, err
+		}
+		api.ticketKey = key.Public().(ed25519.PublicKey)
+	}
+	o := ledgerhttp.Options{Ledger: api, Rows: store, Now: time.Now, Log: log, Enrolment: e}
 	for _, k := range c.Callers {
 		caller := ledgerhttp.Caller{Name: k.Name}
 		if _, err := hex.Decode(caller.Hash[:], []byte(k.KeySHA256)); err != nil {
@@ -160,7 +168,7 @@ func openHTTP(c config.Ledger, l *ledger.Ledger, store *ledgerstore.Store, e led
 		}
 		o.Signers = append(o.Signers, signer)
 	}
-	api, err := ledgerhttp.New(o)
+	server, err := ledgerhttp.New(o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,5 +183,5 @@ func openHTTP(c config.Ledger, l *ledger.Ledger, store *ledgerstore.Store, e led
 		}
 		ln = tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
 	}
-	return api, ln, nil
+	return server, ln, nil
 }
