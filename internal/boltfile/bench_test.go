@@ -38,7 +38,7 @@ func onDisk(b *testing.B) string {
 	return dir
 }
 
-func open4bench(b *testing.B, dir string, synced bool) *File {
+func openBench(b *testing.B, dir string, synced bool) *File {
 	b.Helper()
 	f, err := Open(b.Context(), filepath.Join(dir, "store.db"), Options{Name: "bench", Version: 1, SyncFreelist: synced})
 	if err != nil {
@@ -66,7 +66,7 @@ func p50(d []time.Duration) float64 {
 
 // BenchmarkCommit alternates one claim's commit with an append of 150 bytes and its
 // fdatasync, which is the least that a durable log could cost, and gives the
-// medians and their ratio.
+// medians and their ratio, and the flushes of a commit as strace counts them.
 func BenchmarkCommit(b *testing.B) {
 	for _, synced := range []bool{false, true} {
 		b.Run("SyncFreelist="+strconv.FormatBool(synced), func(b *testing.B) { benchCommit(b, synced) })
@@ -75,7 +75,7 @@ func BenchmarkCommit(b *testing.B) {
 
 func benchCommit(b *testing.B, synced bool) {
 	dir := onDisk(b)
-	f := open4bench(b, dir, synced)
+	f := openBench(b, dir, synced)
 	wal, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		b.Fatal(err)
@@ -101,6 +101,9 @@ func benchCommit(b *testing.B, synced bool) {
 	b.ReportMetric(c/1e3, "µs/commit-p50")
 	b.ReportMetric(a/1e3, "µs/append-p50")
 	b.ReportMetric(c/a, "ratio")
+	const counted = 100
+	syncs, _ := flushes(b, "child-commits", strconv.Itoa(counted))
+	b.ReportMetric(float64(syncs)/counted, "flushes/commit")
 }
 
 func preload(b *testing.B, f *File, rows uint64) {
@@ -125,7 +128,7 @@ func preload(b *testing.B, f *File, rows uint64) {
 func BenchmarkCallers(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(strconv.Itoa(callers), func(b *testing.B) {
-			f := open4bench(b, onDisk(b), false)
+			f := openBench(b, onDisk(b), false)
 			preload(b, f, 20_000)
 			before, err := f.Stats()
 			if err != nil {
@@ -156,22 +159,28 @@ func BenchmarkCallers(b *testing.B) {
 }
 
 // BenchmarkOpen opens stores of several sizes, with and without a freelist in the
-// file, and with the check in a child.
+// file, and checks them in a child.
 func BenchmarkOpen(b *testing.B) {
 	for _, rows := range []uint64{10_000, 100_000, 400_000} {
 		for _, synced := range []bool{false, true} {
 			b.Run(fmt.Sprintf("rows=%d/SyncFreelist=%v", rows, synced), func(b *testing.B) {
 				dir := onDisk(b)
-				f := open4bench(b, dir, synced)
+				f := openBench(b, dir, synced)
 				preload(b, f, rows)
 				if err := f.Close(); err != nil {
 					b.Fatal(err)
 				}
 				for b.Loop() {
-					if err := open4bench(b, dir, synced).Close(); err != nil {
+					if err := openBench(b, dir, synced).Close(); err != nil {
 						b.Fatal(err)
 					}
 				}
+				b.StopTimer()
+				start := time.Now()
+				if err := VerifyInChild(b.Context(), os.Args[0], []string{"child-verify"}, filepath.Join(dir, "store.db")); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(time.Since(start)), "ns/verify")
 			})
 		}
 	}

@@ -161,7 +161,7 @@ func TestFull(t *testing.T) {
 	path := temp(t)
 	o := small()
 	f := openAt(t, path, o)
-	f.commitTx = unsafeFast(f)
+	f.db.NoSync = true // thousands of commits, and the disk is not the matter
 	value := bytes.Repeat([]byte("x"), 400)
 	fill := func(i int) error {
 		return f.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("rows", rowKey(i), value) })
@@ -252,15 +252,6 @@ func mixed(t *testing.T, f *File, n int, value []byte) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// unsafeFast leaves out the flushes, for a test of thousands of commits whose matter
-// is not the disk.
-func unsafeFast(f *File) func(*bbolt.Tx) error {
-	return func(tx *bbolt.Tx) error {
-		f.db.NoSync = true
-		return commitBolt(tx)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // traced runs a child of this program under strace with the given options, and
 // gives what it printed and the system calls. strace is what sees a flush, and
 // what can make one fail: "make test" installs it.
-func traced(t *testing.T, path string, options []string, verb string, args ...string) (out, calls []string) {
+func traced(t testing.TB, path string, options []string, verb string, args ...string) (out, calls []string) {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "trace")
 	line := append([]string{"-f", "-qq", "-o", trace}, options...)
@@ -50,7 +50,7 @@ func count(calls []string, part string) (n int) {
 }
 
 // flushes counts what a child does, less what it does with no work at all.
-func flushes(t *testing.T, verb, n string) (syncs, grows int) {
+func flushes(t testing.TB, verb, n string) (syncs, grows int) {
 	t.Helper()
 	trace := []string{"-e", "trace=fdatasync,fsync,ftruncate"}
 	_, some := traced(t, temp(t), trace, verb, n)

@@ -79,6 +79,10 @@ func (m *Mem) Crash() *Mem {
 	return newMem(s)
 }
 
+// Copy gives a new store that holds what is committed now, and leaves this one as
+// it is: a backup, to be put back later.
+func (m *Mem) Copy() *Mem { return newMem(m.committed()) }
+
 // FailNext gives the next commit that has writes another fate, once.
 func (m *Mem) FailNext(f Fate) {
 	m.mu.Lock()

@@ -166,3 +166,19 @@ func TestGoexit(t *testing.T) {
 		t.Errorf("update: %v, want ErrUnknown", err)
 	}
 }
+
+// TestCopy: a backup is what was committed when it was made, and neither of the two
+// sees what the other does later.
+func TestCopy(t *testing.T) {
+	m := kv.NewMem()
+	if err := m.Update(t.Context(), put("before")); err != nil {
+		t.Fatal(err)
+	}
+	c := m.Copy()
+	if err := errors.Join(m.Update(t.Context(), put("here")), c.Update(t.Context(), put("there"))); err != nil {
+		t.Fatal(err)
+	}
+	if !has(t, c, "before") || has(t, c, "here") || has(t, m, "there") {
+		t.Error("the two stores are not apart")
+	}
+}
