@@ -68,17 +68,16 @@ func (l *learner) take(a ticket.Arrival) error {
 }
 
 // again handles a position that is here already: the same bytes are a repeat;
-// other bytes are the evidence of a lost store, and the merge rule decides.
+// other bytes are the evidence of a lost store. The merge rule decides between two
+// contents of one revision; of anything else the first stays.
 func (l *learner) again(a ticket.Arrival, was []byte) error {
-	if bytes.Equal(was, a.Raw) || a.Record == nil {
+	if bytes.Equal(was, a.Raw) || a.Record == nil || a.Record.Claim == nil {
 		return nil
 	}
-	if a.Record.Claim != nil {
-		l.out.Forked = append(l.out.Forked, *a.Record.Claim)
-		old, err := ticket.DecodeRecord(was)
-		if err == nil && old.Claim != nil && old.Claim.ID == a.Record.Claim.ID && !ticket.Wins(*a.Record.Claim, *old.Claim) {
-			return nil
-		}
+	l.out.Forked = append(l.out.Forked, *a.Record.Claim)
+	old, err := ticket.DecodeRecord(was)
+	if err != nil || old.Claim == nil || old.Claim.ID != a.Record.Claim.ID || !ticket.Wins(*a.Record.Claim, *old.Claim) {
+		return nil
 	}
 	if err := l.tx.Put(bLog, logKey(a.Stream, a.Pos), a.Raw); err != nil {
 		return err

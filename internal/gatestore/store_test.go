@@ -439,3 +439,39 @@ func permutations(n int) (out [][]int) {
 	rec(all, nil)
 	return out
 }
+
+func TestOneRevisionWithTwoContents(t *testing.T) {
+	peer := open(t, kv.NewMem(), "b")
+	a := claim(t, peer, unit(1)).Record
+	other := a
+	c := *a.Claim
+	c.State, c.Rev = ticket.Admitted, 0
+	other.Claim = &c
+	foreign := claim(t, open(t, kv.NewMem(), "b"), unit(2)).Record // another store of the device …
+	foreign.Run = a.Run
+	f := *foreign.Claim
+	f.ID.Run = a.Run // … that wrote under the same run
+	foreign.Claim = &f
+	for _, order := range permutations(3) {
+		st := open(t, kv.NewMem(), "a")
+		rs := []ticket.Record{a, other, foreign}
+		forked := 0
+		for _, i := range order {
+			forked += len(learn(t, st, rs[i]).Forked)
+		}
+		if forked != 2 {
+			t.Fatalf("order %v: %d forks told", order, forked)
+		}
+		for _, u := range []ticket.Unit{unit(1), unit(2)} {
+			if _, err := st.View(u); err != nil {
+				t.Fatalf("order %v: %v", order, err)
+			}
+		}
+		if order[2] != 2 && order[0] != 2 {
+			continue
+		}
+		if v, _ := st.View(unit(1)); order[0] != 2 && (len(v.Claims) != 1 || v.Claims[0].Claim.State != ticket.Admitted) {
+			t.Fatalf("order %v: %+v", order, v.Claims)
+		}
+	}
+}
