@@ -48,6 +48,7 @@ func newStage(e *testscript.Env, bin string) (*stage, error) {
 		ln.Close()
 	}
 	e.Setenv("SOCKETS", s.sockets)
+	e.Setenv("GORACE", "atexit_sleep_ms=0") // or each of a hundred commands takes a second longer
 	e.Setenv("USER", "ada")
 	frames, err := filepath.Abs("../../testdata/frames")
 	e.Setenv("FRAMES", frames)
