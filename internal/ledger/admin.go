@@ -40,7 +40,7 @@ func (l *Ledger) Release(ctx context.Context, id ticket.ClaimID, by, note string
 	err := l.update(ctx, func(t *txn) error {
 		unit, ok, err := t.ClaimUnit(id)
 		if err != nil || !ok {
-			return errors.Join(err, ErrNotFound)
+			return orMissing(err)
 		}
 		u, err := t.unit(unit)
 		if err != nil {

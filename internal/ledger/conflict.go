@@ -51,12 +51,13 @@ type Side struct {
 	Time  int64 // Unix nanoseconds
 	Class ticket.Class
 	State ticket.State
+	Heard int64 // when the claim first arrived here, Unix nanoseconds
 }
 
 // settleConflict derives the unit's conflict anew and stores what changed. It is
 // announced once, with one log line; after that it is amended silently, whatever
 // the order in which records came.
-func (t *txn) settleConflict(v ticket.View) error {
+func (t *txn) settleConflict(u *unitState, v ticket.View) error {
 	if len(v.Claims) < 2 {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (t *txn) settleConflict(v ticket.View) error {
 		t.say(func() { t.l.announce(now) })
 	}
 	if derived {
-		now.Sides, now.Certain, now.Ordered = sides(found.Claims), found.Certain, found.Ordered
+		now.Sides, now.Certain, now.Ordered = u.sides(found.Claims), found.Certain, found.Ordered
 	}
 	now.State = standing(now, derived)
 	if known && sameConflict(was, now) {
@@ -104,10 +105,12 @@ func sameConflict(a, b ConflictRow) bool {
 	return a.State == b.State && a.Certain == b.Certain && a.Ordered == b.Ordered && slices.Equal(a.Sides, b.Sides)
 }
 
-func sides(claims []ticket.Claim) []Side {
+func (u *unitState) sides(claims []ticket.Claim) []Side {
 	out := make([]Side, len(claims))
 	for i, c := range claims {
-		out[i] = Side{Claim: c.ID, Place: c.Place, Time: c.Claimed.Wall, Class: c.Claimed.Class, State: c.State}
+		out[i] = Side{
+			Claim: c.ID, Place: c.Place, Time: c.Claimed.Wall, Class: c.Claimed.Class, State: c.State, Heard: u.find(c.ID).Since,
+		}
 	}
 	return out
 }
@@ -148,6 +151,11 @@ type Conflict struct {
 	Certain   bool           `json:"certain"`
 	Ordered   bool           `json:"ordered"`
 	Note      string         `json:"note"`
+
+	// Outage groups the conflicts that one outage allowed: it is when the first
+	// claim of the outage was made that came late (ticket.TimeFormat); empty where
+	// no claim of the conflict came late.
+	Outage string `json:"outage"`
 }
 
 // ConflictSide is one admission of a conflict.
@@ -182,11 +190,20 @@ func (l *Ledger) Conflicts(ctx context.Context, after string, limit int) (out []
 	out = []Conflict{}
 	err = l.view(ctx, func(t *txn) error {
 		rows, n, err := t.Conflicts(after, limit)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		began, err := t.outages()
+		if err != nil {
+			return err
+		}
 		for _, r := range rows {
-			out = append(out, r.Report())
+			c := r.Report()
+			c.Outage = began[r.ID]
+			out = append(out, c)
 		}
 		next = n
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list conflicts: %w", err)
@@ -220,7 +237,7 @@ func (l *Ledger) Acknowledge(ctx context.Context, id, note, by string) (out Conf
 	err = l.update(ctx, func(t *txn) error {
 		row, ok, err := t.Conflict(id)
 		if err != nil || !ok {
-			return errors.Join(err, ErrNotFound)
+			return orMissing(err)
 		}
 		was := row
 		row.Note, row.By, row.Acked = note, by, nil

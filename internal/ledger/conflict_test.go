@@ -192,7 +192,7 @@ func TestAnyOrderGivesTheSameConflicts(t *testing.T) {
 			var standing []ledger.Conflict
 			all := r.conflicts()
 			for _, c := range all {
-				if c.Announced = ""; c.State != ledger.ConflictWithdrawn {
+				if c.Announced, c.Outage = "", ""; c.State != ledger.ConflictWithdrawn {
 					standing = append(standing, c)
 				}
 			}

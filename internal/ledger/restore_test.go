@@ -148,7 +148,7 @@ func TestARestoredLedgerConverges(t *testing.T) {
 // tidy takes off what may differ after a restore: when it was announced.
 func tidy(c []ledger.Conflict) []ledger.Conflict {
 	for i := range c {
-		c[i].Announced = ""
+		c[i].Announced, c[i].Outage = "", ""
 	}
 	return sortConflicts(c)
 }

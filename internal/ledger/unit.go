@@ -114,7 +114,7 @@ func (t *txn) settle(u *unitState) error {
 	if err := t.settleRow(v); err != nil {
 		return err
 	}
-	if err := t.settleConflict(v); err != nil {
+	if err := t.settleConflict(u, v); err != nil {
 		return err
 	}
 	return t.unitAlarms(u, v)

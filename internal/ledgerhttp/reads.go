@@ -46,7 +46,7 @@ func (s *Server) conflictsCSV(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="conflicts.csv"`)
 	out := csv.NewWriter(w)
-	out.Write([]string{"conflict", "event", "ticket", "state", "announced", "certain", "ordered", "note", "side", "gate", "time", "clock", "claim"})
+	out.Write([]string{"conflict", "event", "ticket", "state", "announced", "certain", "ordered", "note", "side", "gate", "time", "clock", "claim", "outage"})
 	for len(list) > 0 {
 		for _, c := range list {
 			out.WriteAll(csvRows(c))
@@ -72,7 +72,7 @@ func csvRows(c ledger.Conflict) [][]string {
 		clock, _ := side.Clock.MarshalText()
 		rows = append(rows, []string{
 			c.ID, cell(c.Event), c.Ticket, string(c.State), c.Announced, strconv.FormatBool(c.Certain), strconv.FormatBool(c.Ordered),
-			cell(c.Note), label, cell(side.Gate), side.Time, string(clock), side.Claim,
+			cell(c.Note), label, cell(side.Gate), side.Time, string(clock), side.Claim, c.Outage,
 		})
 	}
 	return rows

@@ -88,7 +88,8 @@ function conflict(c) {
   return el("li", open ? "bad" : "good",
     el("div", "head", w, el("span", "code", c.ticket), time(c.announced)),
     el("ol", "sides", side(c.first, "first: "), ...c.others.map((o) => side(o, ""))),
-    el("div", "soft", [c.certain ? "" : "perhaps not gone through", c.ordered ? "" : "order uncertain", c.note ? "note: " + c.note : ""].filter((t) => t).join(" · ")));
+    el("div", "soft", [c.certain ? "" : "perhaps not gone through", c.ordered ? "" : "order uncertain",
+      c.outage ? "outage since " + new Date(c.outage).toLocaleTimeString() : "", c.note ? "note: " + c.note : ""].filter((t) => t).join(" · ")));
 }
 
 function alarm(a) {
