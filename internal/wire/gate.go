@@ -22,7 +22,9 @@ const (
 	helloEvery = 30 * time.Second
 	queueLen   = 1024 // records waiting to be published, or to be learned
 	liveBatch  = 64   // records learned in one transaction as they come
-	pingWithin = 2 * time.Second
+
+	maxLearning = 64 // such transactions under way
+	pingWithin  = 2 * time.Second
 )
 
 // GateOptions set a gate's side of the wire up.
@@ -57,12 +59,12 @@ type Gate struct {
 	gap   chan struct{} // something is known to be missing: fetch it
 	doubt chan struct{} // an ask was not answered: probe
 
-	lastAsk    atomic.Int64 // nanoseconds since start; 0: none yet
-	start      time.Time
-	resync     atomic.Uint64 // counts the reasons to say hello at once
-	asking     atomic.Int64
-	peeking    sync.Map // units being peeked at
-	ledgerRuns sync.Map // the run of each ledger process's last head
+	lastAsk atomic.Int64 // nanoseconds since start; 0: none yet
+	start   time.Time
+	resync  atomic.Uint64 // counts the reasons to say hello at once
+	asking  atomic.Int64
+	peeking sync.Map // units being peeked at
+	ledgers sync.Map // the instance of each ledger process that was heard last
 
 	known *catalogue
 	count counters

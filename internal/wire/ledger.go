@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,9 @@ type Ledger struct {
 	heard   sync.Map // gate -> time.Time of its last head
 	gates   chan struct{}
 	start   time.Time
-	count   ledgerCounters
+
+	instance uint64
+	count    ledgerCounters
 
 	mu      sync.Mutex
 	stopped bool
@@ -86,7 +89,7 @@ func NewLedger(conn Conn, svc LedgerService, o LedgerOptions) (*Ledger, error) {
 		o.Now = time.Now
 	}
 	l := &Ledger{conn: conn, svc: svc, o: o, log: o.Log, slots: make(map[string]chan struct{}),
-		start: time.Now(), repairs: make(chan repair, maxRepairs), gates: make(chan struct{}, 1)}
+		start: time.Now(), instance: rand.Uint64(), repairs: make(chan repair, maxRepairs), gates: make(chan struct{}, 1)}
 	for kind, n := range map[string]int{"ask": maxAsks, "peek": maxPeeks, "spend": maxSpends, "upload": maxUploads,
 		"hello": maxHellos, "fetch": maxFetches, "probe": maxPeeks, "gates": maxFetches} {
 		l.slots[kind] = make(chan struct{}, n)

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"admitone/internal/ticket"
@@ -64,8 +65,12 @@ func (l *Ledger) publishHeads(ctx context.Context) {
 
 func (l *Ledger) publishOwn() {
 	me := LedgerSource(l.o.Process)
-	for _, p := range l.svc.Own() {
-		h := Head{Run: p.Run, Pos: p.Pos, Time: l.o.Now().UnixNano()}
+	own := l.svc.Own()
+	if !slices.ContainsFunc(own, func(p StreamPos) bool { return p.Source == me }) {
+		own = append(own, StreamPos{Source: me}) // nothing written yet; it is there all the same
+	}
+	for _, p := range own {
+		h := Head{Run: p.Run, Pos: p.Pos, Time: l.o.Now().UnixNano(), Instance: l.instance}
 		if p.Source != me {
 			h.Source = p.Source
 		}

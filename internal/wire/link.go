@@ -26,6 +26,7 @@ type linkState struct {
 	up        bool
 	ledgerAt  time.Time // the ledger's last answer
 	provedAt  time.Time // its last answer to an ask or a probe
+	doubted   bool      // the last ask or probe was not answered
 	peerAt    time.Time // the last message of any peer
 	peers     map[ticket.Source]*peer
 	delays    [delaysKept]time.Duration // round trips to peers, the newest ones
@@ -101,15 +102,18 @@ func (l *linkState) setConnected(now time.Time, connected bool) {
 }
 
 // answered notes an answer of the ledger, to an ask or a probe (proof) or to
-// anything else, and reports whether it made the link up.
+// anything else, and reports whether it made the link up. After an ask that was
+// not answered only proof does: a ledger that takes uploads may still answer no
+// asks.
 func (l *linkState) answered(now time.Time, proof bool) (rose bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rose = !l.up
-	l.up, l.ledgerAt = true, now
+	l.ledgerAt = now
 	if proof {
-		l.provedAt = now
+		l.provedAt, l.doubted = now, false
 	}
+	rose = !l.up && !l.doubted
+	l.up = l.up || rose
 	return rose
 }
 
@@ -119,16 +123,16 @@ func (l *linkState) unanswered(asked time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.provedAt.After(asked) {
-		l.up = false
+		l.up, l.doubted = false, true
 	}
 }
 
-// silence gives how long the ledger has not answered anything, and whether the
-// link is up and connected.
+// silence gives how long the ledger has answered no ask and no probe, and whether
+// the link is up and connected.
 func (l *linkState) silence(now time.Time) (d time.Duration, up, connected bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return now.Sub(l.ledgerAt), l.up, l.connected
+	return now.Sub(l.provedAt), l.up, l.connected
 }
 
 // heard notes a message of a peer.

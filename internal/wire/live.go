@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"admitone/internal/ticket"
@@ -36,26 +37,48 @@ func (g *Gate) onSpend(m Msg) {
 	}
 }
 
-// learnLive hands live records over, those that came during a commit together.
+// learnLive hands live records over as they come, those that came together as one
+// batch. It does not wait for the commit of one batch before it hands over the
+// next: what has arrived must count in a decision however slow the disk is, and the
+// store puts what runs at once into one commit.
 func (g *Gate) learnLive(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, maxLearning)
 	for {
-		var batch []ticket.Arrival
 		select {
 		case <-ctx.Done():
 			return
+		case slots <- struct{}{}:
+		}
+		batch := g.nextLive(ctx)
+		if batch == nil {
+			return
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			g.learnBatch(ctx, batch)
+		})
+	}
+}
+
+// nextLive waits for a live record and gives it with those behind it; nil: ctx ended.
+func (g *Gate) nextLive(ctx context.Context) (batch []ticket.Arrival) {
+	select {
+	case <-ctx.Done():
+		return nil
+	case a := <-g.live:
+		batch = append(batch, a.Arrival)
+	}
+	for len(batch) < liveBatch {
+		select {
 		case a := <-g.live:
 			batch = append(batch, a.Arrival)
+		default:
+			return batch
 		}
-		for more := true; more && len(batch) < liveBatch; {
-			select {
-			case a := <-g.live:
-				batch = append(batch, a.Arrival)
-			default:
-				more = false
-			}
-		}
-		g.learnBatch(ctx, batch)
 	}
+	return batch
 }
 
 func (g *Gate) learnBatch(ctx context.Context, batch []ticket.Arrival) {
@@ -119,7 +142,7 @@ func (g *Gate) onLedgerHead(m Msg) {
 	if h.Pos > 0 {
 		g.noteHead(ticket.Stream{Source: source, Run: h.Run}, h.Pos)
 	}
-	if last, seen := g.ledgerRuns.Swap(source, h.Run); source == from && (!seen || last != h.Run) {
+	if last, seen := g.ledgers.Swap(from, h.Instance); !seen || last != h.Instance {
 		g.linkTurned(true) // the ledger has started anew, perhaps from a backup
 	}
 }

@@ -39,6 +39,10 @@ type Head struct {
 	// Source is set by a ledger process for the runs that it writes in others'
 	// names ("http/CALLER"); otherwise the subject says whose head it is.
 	Source ticket.Source `cbor:"9,keyasint,omitempty"`
+
+	// Instance is set by a ledger process: random, new at each start. A gate that
+	// sees a new one says hello, for the store may have come from a backup.
+	Instance uint64 `cbor:"10,keyasint,omitempty"`
 }
 
 // Ask asks the ledger about one claim. It carries the claim's rev 0 and all of

@@ -51,7 +51,7 @@ func (u *upstream) step(ctx context.Context) (more bool) {
 	now := time.Now()
 	switch {
 	case !connected:
-		u.ready = false
+		u.ready, u.due = false, time.Time{}
 		return false
 	case !now.Before(u.due):
 		if err := u.hello(ctx); err != nil {
