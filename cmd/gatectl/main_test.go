@@ -42,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ledger": ledgerCmd, "gate": gateCmd, "show": showCmd, "watching": watchingCmd, "await": awaitCmd,
-			"capture": captureCmd, "expand": expandCmd, "codes": codesCmd, "mode": modeCmd, "stop": stopCmd,
+			"capture": captureCmd, "expand": expandCmd, "codes": codesCmd, "mode": modeCmd, "halt": haltCmd,
 		},
 	})
 }

@@ -125,8 +125,8 @@ func (s *stage) close() {
 	os.RemoveAll(s.sockets)
 }
 
-// stopCmd: stop NAME... ends processes in this order, and each must end well.
-func stopCmd(ts *testscript.TestScript, neg bool, args []string) {
+// haltCmd: halt NAME... ends processes in this order, and each must end well.
+func haltCmd(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, -1)
 	for _, name := range args {
 		ts.Check(stageOf(ts).stop(name))
