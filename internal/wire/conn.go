@@ -66,12 +66,13 @@ type Conn interface {
 // GateStore is what the wire needs of a gate's store. Every call is one
 // transaction.
 type GateStore interface {
-	// Own gives the gate's own runs: heads (Pos) and bases, oldest first; the last
-	// is the one that is being written.
+	// Own gives the gate's own runs, earlier ones that were lost here and fetched
+	// back among them: heads (Pos) and bases, oldest first; the last is the one
+	// that is being written.
 	Own() ([]StreamPos, error)
 
-	// Cursors gives, per run of every other source (and of own earlier runs that
-	// were lost here and fetched back), how far the records are here without a gap.
+	// Cursors gives, per run of every other source, how far the records are here
+	// without a gap.
 	Cursors() ([]StreamPos, error)
 
 	// Read gives records of a run that is held, after a position, without a gap,

@@ -281,6 +281,7 @@ type center struct {
 	verdicts int
 	blocked  chan struct{} // asks wait for it; nil: they do not
 	lists    int
+	list     []byte // the signed gate list; nil: some other bytes
 }
 
 func (c *center) Ask(ctx context.Context, from ticket.Source, m wire.Ask) (wire.AskReply, error) {
@@ -409,6 +410,9 @@ func (c *center) GateList(context.Context) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lists++
+	if c.list != nil {
+		return c.list, nil
+	}
 	return []byte(fmt.Sprint("list ", len(c.shelf.order))), nil
 }
 
@@ -465,15 +469,21 @@ func (w *world) gateAt(site string, id ticket.Source) *gate {
 // start runs a gate from the store it has, under a new run and over a new
 // connection.
 func (w *world) start(g *gate) {
-	g.run, g.net = w.newRun(), w.net.ConnAt(g.site, string(g.id))
+	g.net = w.net.ConnAt(g.site, string(g.id))
+	w.startOn(g, g.net)
+	stop, conn := g.stop, g.net
+	g.stop = func() { stop(); conn.Close() }
+}
+
+func (w *world) startOn(g *gate, conn wire.Conn) {
+	g.run = w.newRun()
 	var err error
-	g.wire, err = wire.NewGate(g.net, g, g, wire.GateOptions{Device: g.id, Log: quiet(),
+	g.wire, err = wire.NewGate(conn, g, g, wire.GateOptions{Device: g.id, Log: quiet(),
 		HeadInfo: func() wire.Head { return wire.Head{Place: string(g.id)} }})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	stop, conn := w.run(g.wire.Run), g.net
-	g.stop = func() { stop(); conn.Close() }
+	g.stop = w.run(g.wire.Run)
 }
 
 func (w *world) ledger(process string) *center {
@@ -485,14 +495,19 @@ func (w *world) ledger(process string) *center {
 // startLedger runs a ledger from the store it has, over a new connection.
 func (w *world) startLedger(c *center) {
 	c.net = w.net.Conn("ledger-" + c.process)
+	w.startLedgerOn(c, c.net)
+	stop, conn := c.stop, c.net
+	c.stop = func() { stop(); conn.Close() }
+}
+
+func (w *world) startLedgerOn(c *center, conn wire.Conn) {
 	c.run, c.feeds = w.newRun(), make(chan ticket.Record, 1000)
 	c.asks, c.answers, c.units = map[ticket.ClaimID]int{}, map[ticket.ClaimID]ticket.Answer{}, map[ticket.Unit]ticket.ClaimID{}
 	var err error
-	if c.wire, err = wire.NewLedger(c.net, c, wire.LedgerOptions{Process: c.process, Log: quiet()}); err != nil {
+	if c.wire, err = wire.NewLedger(conn, c, wire.LedgerOptions{Process: c.process, Log: quiet()}); err != nil {
 		w.t.Fatal(err)
 	}
-	stop, conn := w.run(c.wire.Run), c.net
-	c.stop = func() { stop(); conn.Close() }
+	c.stop = w.run(c.wire.Run)
 }
 
 // run runs until it is stopped, at the latest at the end of the test.

@@ -153,6 +153,7 @@ func TestPrunedBeforeUpload(t *testing.T) {
 		for range 30 {
 			g.event()
 		}
+		settle(time.Second)
 		see(g, func() bool {
 			st := ticket.Stream{Source: "a", Run: g.run}
 			for pos := range uint64(20) {
@@ -267,6 +268,7 @@ func TestBadRecords(t *testing.T) {
 		for range 5 {
 			a.event()
 		}
+		settle(time.Second) // published to nobody
 		see(a, func() bool {
 			run := a.shelf.runs[ticket.Stream{Source: "a", Run: a.run}]
 			run[2], run[4] = []byte{}, []byte("from a later version")
