@@ -182,3 +182,37 @@ func TestVerdictsKeepsTheLastHundred(t *testing.T) {
 		t.Errorf("%d verdicts, the last %s", len(got), got[len(got)-1])
 	}
 }
+
+// A spare that was enrolled ahead moves to the place that it takes over, and its
+// own place is free again.
+func TestAPreparedSpareMoves(t *testing.T) {
+	r := newRig(t)
+	ctx := context.Background()
+	for place, key := range map[string]string{"North": "UAA", "Spare 1": "UBB"} {
+		if _, err := r.EnrolGate(ctx, place, key, ledger.RoleGate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.EnrolGate(ctx, "Cellar", "UDD", ledger.RoleBroker); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.SwapGate(ctx, "North", "UDD"); !errors.Is(err, ledger.ErrInvalid) {
+		t.Fatalf("a broker took a gate's place: %v", err)
+	}
+	g, err := r.SwapGate(ctx, "North", "UBB")
+	if err != nil || g.Device != "bb" || g.Place != "North" {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if _, err := r.EnrolGate(ctx, "Spare 1", "UCC", ledger.RoleGate); err != nil {
+		t.Fatalf("the spare's place is still taken: %v", err)
+	}
+	list, err := r.GateList(ctx)
+	if err != nil || len(list) != 4 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, e := range list {
+		if e.Device == "aa" && e.State != ledger.StateRevoked {
+			t.Fatalf("the old box is %s", e.State)
+		}
+	}
+}

@@ -137,8 +137,9 @@ func (t *txn) gateAt(name string) (GateEntry, error) {
 	return GateEntry{}, fmt.Errorf("gate %q: %w", name, ErrNotFound)
 }
 
-// SwapGate lets a spare take over a place. The records of the box that stood there
-// stay welcome; what it admits from now on raises an alarm.
+// SwapGate lets a spare take over a place: a new device, or one that was enrolled
+// elsewhere and moves. The records of the box that stood there stay welcome; what
+// it admits from now on raises an alarm.
 func (l *Ledger) SwapGate(ctx context.Context, place, sparePublicKey string) (out GateEntry, err error) {
 	err = l.update(ctx, func(t *txn) error {
 		old, err := t.gateAt(place)
@@ -152,10 +153,30 @@ func (l *Ledger) SwapGate(ctx context.Context, place, sparePublicKey string) (ou
 		if err := t.distrust(old, "replaced"); err != nil {
 			return err
 		}
-		out, err = t.enrol(old.Place, sparePublicKey, old.Role)
+		out, err = t.move(old, sparePublicKey)
 		return err
 	})
 	return out, wrap("swap gate", err)
+}
+
+// move puts a spare in the place of a device that was revoked just now.
+func (t *txn) move(old GateEntry, key string) (GateEntry, error) {
+	all, err := t.gates()
+	if err != nil {
+		return GateEntry{}, err
+	}
+	for _, g := range all {
+		if g.Key != key || g.State != StateEnrolled {
+			continue
+		}
+		if g.Role != old.Role {
+			return g, fmt.Errorf("device %s is a %s, %q needs a %s: %w", g.Device, g.Role, old.Place, old.Role, ErrInvalid)
+		}
+		t.say(func() { t.l.log.Info("gate moved", "from", g.Place, "place", old.Place, "device", g.Device) })
+		g.Place = old.Place
+		return g, t.putGate(g)
+	}
+	return t.enrol(old.Place, key, old.Role)
 }
 
 // RevokeGate takes a device's key back, named by its id or place.
