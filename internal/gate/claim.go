@@ -93,18 +93,22 @@ func (g *Gate) patience(l ticket.Link) time.Duration {
 }
 
 // view is what is known of a unit, with what has arrived and is not yet durable.
+// What has arrived is read first: a claim that becomes durable in between is then
+// in both, and never in neither.
 func (g *Gate) view(u ticket.Unit) (ticket.View, error) {
+	early := g.arrived.of(u)
 	v, err := g.store.View(u)
 	if err != nil {
 		return v, err
 	}
-	g.arrived.merge(&v)
+	merge(&v, early)
 	g.arrived.judge(&v)
 	return v, nil
 }
 
 // decide takes the decision of protocol.md on an own claim that has not fired.
 func (g *Gate) decide(ctx context.Context, l *lane, oc *openClaim) {
+	g.hear(ctx, l, oc)
 	v, err := g.view(oc.unit)
 	if err != nil {
 		g.o.Log.Error("read unit", "err", err)
@@ -257,26 +261,39 @@ func (g *Gate) unblock(ctx context.Context, l *lane) {
 	g.present(ctx, l, p)
 }
 
-// Answered takes the ledger's answer to an ask. A late one changes nothing here:
-// what it taught came through Learn.
+// Answered takes the ledger's answer to an ask. It counts in a decision from now
+// on, even while the loop is in a commit. A late one changes nothing here: what it
+// taught came through Learn.
 func (g *Gate) Answered(a ticket.Answered) {
+	g.arrived.answer(a)
 	g.box.put(func(ctx context.Context) {
+		defer g.arrived.takeAnswer(a.Claim) // nobody may wait for it any more
 		for _, l := range g.lanes {
 			for _, oc := range l.open {
 				if oc.id != a.Claim {
 					continue
 				}
-				if a.Answer == ticket.AnswerMismatch {
-					g.mismatch(ctx, l, oc)
-				}
-				oc.answer, oc.first = a.Answer, a
 				if oc.fired.IsZero() {
 					g.decide(ctx, l, oc)
+				} else {
+					g.hear(ctx, l, oc)
 				}
 				return
 			}
 		}
 	})
+}
+
+// hear takes up the answer to a claim, if it has arrived.
+func (g *Gate) hear(ctx context.Context, l *lane, oc *openClaim) {
+	a, ok := g.arrived.takeAnswer(oc.id)
+	if !ok {
+		return
+	}
+	oc.answer, oc.first = a.Answer, a
+	if a.Answer == ticket.AnswerMismatch {
+		g.mismatch(ctx, l, oc)
+	}
 }
 
 // mismatch latches the fault: the ledger holds this claim id with another ticket,

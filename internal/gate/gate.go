@@ -136,6 +136,7 @@ func New(store Store, marks Marks, o Options) (*Gate, error) {
 	g := &Gate{o: o, store: store, marks: marks, box: newMailbox(), closed: map[string]bool{}, learned: make(chan struct{}, 1)}
 	g.arrived.known = map[ticket.ClaimID]time.Time{}
 	g.arrived.byUnit = map[ticket.Unit][]ticket.Claim{}
+	g.arrived.answers = map[ticket.ClaimID]ticket.Answered{}
 	for _, lo := range o.Lanes {
 		laneDefaults(&lo)
 		g.lanes = append(g.lanes, &lane{LaneOptions: lo, shown: map[shownKey]*presentation{}})

@@ -14,9 +14,10 @@ import (
 // pending claim is known. It is shared between the wire and the loop, so that a
 // claim that has arrived counts in the next decision, however long the disk takes.
 type arrivals struct {
-	mu     sync.Mutex
-	byUnit map[ticket.Unit][]ticket.Claim
-	known  map[ticket.ClaimID]time.Time
+	mu      sync.Mutex
+	byUnit  map[ticket.Unit][]ticket.Claim
+	known   map[ticket.ClaimID]time.Time
+	answers map[ticket.ClaimID]ticket.Answered // not taken up by the loop yet
 }
 
 // knownMost bounds the list of pending claims whose age is kept. Gates have a
@@ -72,11 +73,30 @@ func (a *arrivals) remove(arrived []ticket.Arrival) {
 	}
 }
 
-// merge adds what is not durable yet to a view.
-func (a *arrivals) merge(v *ticket.View) {
+func (a *arrivals) answer(got ticket.Answered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, c := range a.byUnit[v.Unit] {
+	a.answers[got.Claim] = got
+}
+
+func (a *arrivals) takeAnswer(id ticket.ClaimID) (ticket.Answered, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	got, ok := a.answers[id]
+	delete(a.answers, id)
+	return got, ok
+}
+
+// of gives what has arrived of a unit and is not durable yet.
+func (a *arrivals) of(u ticket.Unit) []ticket.Claim {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.byUnit[u])
+}
+
+// merge adds claims to a view.
+func merge(v *ticket.View, claims []ticket.Claim) {
+	for _, c := range claims {
 		i := slices.IndexFunc(v.Claims, func(k ticket.Known) bool { return k.Claim.ID == c.ID })
 		switch {
 		case i < 0:

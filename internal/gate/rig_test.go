@@ -159,7 +159,8 @@ type rig struct {
 	boot  ticket.BootID
 	wall  time.Duration // how far the wall clock is off
 	ntp   bool
-	bare  bool // start with nothing learned
+	bare  bool                              // start with nothing learned
+	wrap  func(*gatestore.Store) gate.Store // nil: the store as it is
 	o     gate.Options
 	born  time.Time
 
@@ -201,7 +202,11 @@ func (r *rig) start() {
 	})
 	o.Verdict = func(v ticket.Verdict) { r.mu.Lock(); r.verdicts = append(r.verdicts, v); r.mu.Unlock() }
 	o.Result = func(v ticket.Result) { r.mu.Lock(); r.results = append(r.results, v); r.mu.Unlock() }
-	if r.g, err = gate.New(r.store, r.marks, o); err != nil {
+	var store gate.Store = r.store
+	if r.wrap != nil {
+		store = r.wrap(r.store)
+	}
+	if r.g, err = gate.New(store, r.marks, o); err != nil {
 		r.t.Fatal(err)
 	}
 	r.g.Connect(r.wire)

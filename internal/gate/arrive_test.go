@@ -1,0 +1,80 @@
+package gate_test
+
+import (
+	"testing"
+	"time"
+
+	"admitone/internal/gate"
+	"admitone/internal/gatestore"
+	"admitone/internal/kv"
+	"admitone/internal/ticket"
+)
+
+// slowView is a store in which something happens right after a unit was read.
+type slowView struct {
+	*gatestore.Store
+	after func()
+}
+
+func (s *slowView) View(u ticket.Unit) (ticket.View, error) {
+	v, err := s.Store.View(u)
+	if s.after != nil {
+		s.after()
+	}
+	return v, err
+}
+
+// A claim that had arrived before a decision, and becomes durable while the unit is
+// being read, must not fall between what is durable and what has arrived.
+func TestArrivalThatBecomesDurableDuringADecisionCounts(t *testing.T) {
+	slow := &slowView{}
+	peers := ticket.Link{Peers: true, PeerPatience: 50 * time.Millisecond}
+	inBubble(t, func(r *rig) {
+		r.wire.link = peers
+		r.wrap = func(s *gatestore.Store) gate.Store { slow.Store = s; return slow }
+	}, func(t *testing.T, r *rig) {
+		earlier := peer(1, 1, 0, ticket.Pending, time.Now().Add(-time.Second))
+		r.line(r.mint(1))
+		release, learned := make(chan struct{}), make(chan struct{})
+		r.mem.OnCommit(func(int) kv.Fate { <-release; return kv.Durable })
+		go func() {
+			defer close(learned)
+			raw, err := earlier.Encode()
+			if err == nil {
+				err = r.g.Learn(t.Context(), true, []ticket.Arrival{{Stream: earlier.Stream(), Pos: earlier.Pos, Raw: raw, Record: &earlier}})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		r.wait(10 * time.Millisecond)
+		slow.after = func() {
+			slow.after = nil
+			close(release)
+			<-learned
+		}
+		r.wait(time.Second)
+		r.want("crossed with an earlier claim", r.reasons(), ticket.InProgress)
+		if r.ts.pulsed() != 0 {
+			t.Fatal("opened against a claim that had arrived")
+		}
+	})
+}
+
+// An answer that came while the loop was in a commit counts in the decision that
+// is due right after it.
+func TestAnswerThatCameDuringACommitCounts(t *testing.T) {
+	inBubble(t, func(r *rig) { r.wire.link = ticket.Link{Up: true} }, func(t *testing.T, r *rig) {
+		r.line(r.mint(1))
+		r.wait(390 * time.Millisecond)
+		r.mem.OnCommit(func(int) kv.Fate { time.Sleep(50 * time.Millisecond); return kv.Durable })
+		r.ts.events <- gate.PassageOut // somebody leaves: a record, and the disk is slow
+		r.wait(5 * time.Millisecond)
+		r.g.Answered(ticket.Answered{Claim: r.wire.asked[0].ID, Answer: ticket.AnswerSeen, FirstGate: "East"})
+		r.wait(time.Second)
+		r.want("answered in time", r.reasons(), ticket.AlreadyUsed)
+		if r.ts.pulsed() != 0 {
+			t.Fatal("opened against the ledger's answer")
+		}
+	})
+}
