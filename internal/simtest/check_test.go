@@ -1,0 +1,365 @@
+package simtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"admitone/internal/ledger"
+	"admitone/internal/ledgerstore/ledgertest"
+	"admitone/internal/ticket"
+)
+
+// check holds the protocol's invariants after a heal: everything must be level,
+// the conflicts must be the doubles that truly happened, and every ticket must be
+// treated as what happened to it asks.
+func (w *World) check() {
+	w.t.Helper()
+	ledgertest.Check(w.t, w.ledger.Store())
+	units := w.units()
+	for _, u := range units {
+		w.checkLevel(u)
+		w.checkTruth(u)
+	}
+	w.checkCursors()
+	w.checkConflicts(units)
+	w.checkAmber()
+	w.lastPaths(units)
+}
+
+func (w *World) units() (out []ticket.Unit) {
+	for _, tk := range w.minted {
+		out = append(out, tk.Unit)
+	}
+	return out
+}
+
+// checkLevel: every node has the same revision of every claim (invariant 7), and
+// nothing is open any more.
+func (w *World) checkLevel(u ticket.Unit) {
+	w.t.Helper()
+	want := map[ticket.ClaimID]ticket.Claim{}
+	for _, r := range w.ledger.Claims(u) {
+		want[r.Claim.ID] = r.Claim
+		if r.Claim.State == ticket.Pending {
+			w.Errorf("%s of %s is pending still", r.Claim.ID, u.Ticket)
+		}
+	}
+	for _, g := range w.gates {
+		got := map[ticket.ClaimID]ticket.Claim{}
+		for _, k := range g.View(u).Claims {
+			got[k.Claim.ID] = k.Claim
+		}
+		for id, c := range want {
+			if h, ok := got[id]; !ok || h.Rev != c.Rev || ticket.Forked(c, h) {
+				w.Errorf("ticket %s: %s has %s at rev %d (%s; %v), the ledger at rev %d (%s)", u.Ticket, g.id, id, h.Rev, h.State, ok, c.Rev, c.State)
+			}
+			delete(got, id)
+		}
+		for id := range got {
+			w.Errorf("ticket %s: the ledger lacks %s, which %s has", u.Ticket, id, g.id)
+		}
+	}
+}
+
+// checkTruth compares a unit's records with what happened at the turnstiles.
+func (w *World) checkTruth(u ticket.Unit) {
+	w.t.Helper()
+	n := &w.notes
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range w.ledger.Claims(u) {
+		c := r.Claim
+		_, passed := n.passed[c.ID]
+		switch {
+		case c.State == ticket.Admitted && !passed:
+			w.Errorf("%s says admitted, and nobody went through", c.ID)
+		case c.State == ticket.Presumed && !n.marked[c.ID] && !w.rebooted(c):
+			w.Errorf("%s says presumed, and never fired", c.ID)
+		case (c.State == ticket.Refused || c.State == ticket.Annulled) && passed && !n.taken[c.ID]:
+			w.Errorf("%s says %s, and somebody went through at %s", c.ID, c.State, n.passed[c.ID])
+		}
+	}
+}
+
+// rebooted reports whether the gate of a claim has another boot than it was made
+// in: then nobody can know whether it fired.
+func (w *World) rebooted(c ticket.Claim) bool {
+	for _, g := range w.gates {
+		if g.id == c.ID.Gate {
+			return g.boot != c.Claimed.Boot
+		}
+	}
+	return true
+}
+
+// checkCursors: every high-water is its head (invariant 7), at the ledger and at
+// every gate.
+func (w *World) checkCursors() {
+	w.t.Helper()
+	high := w.ledger.Streams()
+	for s, r := range high {
+		if r.High != r.Head || r.Top != r.High {
+			w.Errorf("the ledger has run %s/%s up to %d of %d", s.Source, s.Run, r.High, r.Head)
+		}
+	}
+	for _, g := range w.gates {
+		own, err := g.proc.store.Own()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		receipts, err := g.proc.store.Receipts()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, p := range own {
+			if got := high[p.Stream()].High; got != p.Pos {
+				w.Errorf("the ledger has run %s/%s up to %d, its gate up to %d", p.Source, p.Run, got, p.Pos)
+			}
+			i := slices.IndexFunc(receipts, func(r ticket.StreamPos) bool { return r.Stream() == p.Stream() })
+			if p.Pos > 0 && (i < 0 || receipts[i].Pos != p.Pos) {
+				w.Errorf("%s has a receipt for run %s that is not %d: %v", g.id, p.Run, p.Pos, receipts)
+			}
+		}
+		w.checkHeld(g, own, high)
+	}
+}
+
+func (w *World) checkHeld(g *Gate, own []ticket.StreamPos, high map[ticket.Stream]ledger.StreamRow) {
+	w.t.Helper()
+	cursors, err := g.proc.store.Cursors()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	held := map[ticket.Stream]uint64{}
+	for _, p := range slices.Concat(own, cursors) {
+		held[p.Stream()] = p.Pos
+	}
+	for s, r := range high {
+		if held[s] != r.High {
+			w.Errorf("%s has run %s/%s up to %d, the ledger up to %d", g.id, s.Source, s.Run, held[s], r.High)
+		}
+	}
+}
+
+// checkConflicts: the units with a conflict that is not withdrawn are those that
+// truly were entered twice (invariant 8), and each was announced once.
+func (w *World) checkConflicts(units []ticket.Unit) {
+	w.t.Helper()
+	found := map[string]ledger.Conflict{}
+	for _, c := range w.ledger.AllConflicts() {
+		if c.State != ledger.ConflictWithdrawn {
+			found[c.ID] = c
+		}
+	}
+	for _, u := range units {
+		c, reported := found[ticket.ConflictID(u)]
+		delete(found, c.ID)
+		truly := w.doubles(u)
+		switch {
+		case truly && !reported:
+			w.Errorf("ticket %s was entered twice, and no conflict says so: %s", u.Ticket, w.story(u))
+		case reported && c.Certain && !truly:
+			w.Errorf("ticket %s is reported as a certain conflict, and was not entered twice: %s", u.Ticket, w.story(u))
+		case reported && !c.Certain && !w.possibly(u):
+			w.Errorf("ticket %s is reported as a possible conflict, and nothing of it is presumed: %s", u.Ticket, w.story(u))
+		}
+		if reported {
+			w.checkFirst(u, c)
+		}
+	}
+	for id := range found {
+		w.Errorf("a conflict %s of no ticket that was sold", id)
+	}
+	w.ledger.mu.Lock()
+	defer w.ledger.mu.Unlock()
+	for id, times := range w.ledger.announced {
+		if times > 1 && !w.ledger.restored {
+			w.Errorf("conflict %s was announced %d times", id, times)
+		}
+	}
+}
+
+// doubles reports whether two people went through on a unit by claims of which
+// neither was taken back, nor made on the word that the other was.
+func (w *World) doubles(u ticket.Unit) bool {
+	w.notes.mu.Lock()
+	defer w.notes.mu.Unlock()
+	var sides []ticket.Claim
+	for _, r := range w.ledger.Claims(u) {
+		if _, ok := w.notes.passed[r.Claim.ID]; ok && !w.notes.taken[r.Claim.ID] {
+			sides = append(sides, r.Claim)
+		}
+	}
+	for i, a := range sides {
+		for _, b := range sides[i+1:] {
+			if !freed(a, b) && !freed(b, a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func freed(by, c ticket.Claim) bool {
+	return slices.Contains(by.After, ticket.Ref{Claim: c.ID, Rev: c.Rev})
+}
+
+func (w *World) possibly(u ticket.Unit) bool {
+	return slices.ContainsFunc(w.ledger.Claims(u), func(r ledger.ClaimRow) bool { return r.Claim.State == ticket.Presumed })
+}
+
+// checkFirst: the first of a conflict is the smallest of its claims, by records
+// alone.
+func (w *World) checkFirst(u ticket.Unit, c ledger.Conflict) {
+	w.t.Helper()
+	var sides []ticket.Claim
+	for _, r := range w.ledger.Claims(u) {
+		if id := r.Claim.ID.String(); id == c.First.Claim || slices.ContainsFunc(c.Others, func(o ledger.ConflictSide) bool { return o.Claim == id }) {
+			sides = append(sides, r.Claim)
+		}
+	}
+	slices.SortFunc(sides, func(a, b ticket.Claim) int {
+		return cmp.Or(cmp.Compare(a.Claimed.Class, b.Claimed.Class), cmp.Compare(a.Claimed.Wall, b.Claimed.Wall), a.ID.Compare(b.ID))
+	})
+	if len(sides) != len(c.Others)+1 || sides[0].ID.String() != c.First.Claim {
+		w.Errorf("ticket %s: conflict %+v, of claims %s", u.Ticket, c, w.story(u))
+	}
+}
+
+// checkAmber: nobody looks at amber beyond a claim's lease (invariant 6), and at
+// the end nobody does.
+func (w *World) checkAmber() {
+	w.t.Helper()
+	const lease, bound = 25 * time.Second, 2 * time.Second
+	w.notes.mu.Lock()
+	most := w.notes.amberMost
+	w.notes.mu.Unlock()
+	if !w.crowded && most > lease+time.Second+bound {
+		w.Errorf("somebody looked at amber for %s", most)
+	}
+	for _, g := range w.gates {
+		s := g.Status()
+		for i, l := range s.Lanes {
+			g.mu.Lock()
+			amber := g.lanes[i].amber
+			g.mu.Unlock()
+			if len(l.Open) > 0 || !amber.IsZero() {
+				w.Errorf("lane %s of %s has open claims %v, amber since %s", l.Name, g.id, l.Open, amber)
+			}
+		}
+	}
+}
+
+// story tells what became of a unit, for messages.
+func (w *World) story(u ticket.Unit) (out []string) {
+	for _, r := range w.ledger.Claims(u) {
+		c := r.Claim
+		line := c.ID.String() + " " + c.State.String() + " rev " + fmt.Sprint(c.Rev) + " answer " + string(r.Answer)
+		if at, ok := w.notes.passed[c.ID]; ok {
+			line += " passed " + at.Sub(w.born).String()
+		}
+		if at, ok := w.notes.fired[c.ID]; ok {
+			line += " fired " + at.Sub(w.born).String()
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// checkShown shows every ticket at a gate, after everything is level: what was used is
+// refused with the first time and place, and what was not is admitted (invariant
+// 10, G6).
+func (w *World) checkShown() {
+	w.t.Helper()
+	for i, tk := range slices.Clone(w.minted) {
+		if tk.Unit.Event != today {
+			continue
+		}
+		g := w.gates[i%len(w.gates)]
+		want, cite := w.due(g, tk.Unit)
+		g.Passage(0, 200*time.Millisecond)
+		g.Look(0, tk)
+		w.Wait(1700 * time.Millisecond)
+		got := g.Last(tk)
+		if got.Reason != want {
+			w.Errorf("ticket %s shown at %s: %s, want %s: %s", tk.Unit.Ticket, g.id, got.Reason, want, w.story(tk.Unit))
+		} else if want == ticket.AlreadyUsed && (got.FirstGate != cite.Place || !got.FirstSeen.Equal(cite.Claimed.Time())) {
+			w.Errorf("ticket %s at %s cites %s at %s, want %s at %s", tk.Unit.Ticket, g.id, got.FirstGate, got.FirstSeen, cite.Place, cite.Claimed.Time())
+		}
+	}
+}
+
+// due is how a gate that knows everything treats a ticket.
+func (w *World) due(g *Gate, u ticket.Unit) (ticket.Reason, ticket.Claim) {
+	v := g.View(u)
+	if v.Revoked {
+		return ticket.Revoked, ticket.Claim{}
+	}
+	h, held := v.Holder(ticket.ClaimID{})
+	if !held {
+		return ticket.OK, ticket.Claim{}
+	}
+	return ticket.AlreadyUsed, h.Claim
+}
+
+// lastPaths counts the paths that show in the end only.
+func (w *World) lastPaths(units []ticket.Unit) {
+	states := map[string]ticket.Claim{}
+	for _, u := range units {
+		for _, r := range w.ledger.Claims(u) {
+			states[r.Claim.ID.String()] = r.Claim
+		}
+	}
+	for _, a := range w.ledger.AllAlarms(ledger.AlarmOverdue) {
+		if s := states[a.Claim].State; s == ticket.Annulled || s == ticket.Refused {
+			w.notes.reach(pathOverdue)
+		}
+	}
+	for _, c := range w.ledger.AllConflicts() {
+		announced, err := time.Parse(ticket.TimeFormat, c.Announced)
+		for _, s := range append(c.Others, c.First) {
+			at := w.notes.corrected[states[s.Claim].ID]
+			if err == nil && at.After(announced) {
+				w.notes.reach(pathCorrected)
+			}
+		}
+	}
+	for id, rev := range w.released {
+		if states[id.String()].Rev > rev {
+			w.notes.reach(pathReleased)
+		}
+	}
+}
+
+// reached gives the counts of the paths.
+func (w *World) reached() [paths]int {
+	w.notes.mu.Lock()
+	defer w.notes.mu.Unlock()
+	return w.notes.paths
+}
+
+// Release is a supervisor's word at the ledger that a claim does not hold.
+func (w *World) Release(id ticket.ClaimID) error {
+	u := ticket.Unit{}
+	for _, tk := range w.minted {
+		for _, r := range w.ledger.Claims(tk.Unit) {
+			if r.Claim.ID == id {
+				u = tk.Unit
+			}
+		}
+	}
+	before := w.ledger.Claims(u)
+	if err := w.ledger.Release(context.Background(), id, "supervisor", ""); err != nil {
+		return err
+	}
+	for _, r := range before {
+		if r.Claim.ID == id {
+			w.released[id] = r.Claim.Rev
+		}
+	}
+	w.notes.tookBack(id)
+	return nil
+}

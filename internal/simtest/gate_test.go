@@ -1,0 +1,383 @@
+package simtest
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"admitone/internal/gate"
+	"admitone/internal/gatestore"
+	"admitone/internal/kv"
+	"admitone/internal/ticket"
+	"admitone/internal/wire"
+	"admitone/internal/wire/wiretest"
+)
+
+// Gate is one box at its place: what of it outlives its process, and the process
+// that runs now.
+type Gate struct {
+	w     *World
+	n     int // from 0
+	id    ticket.Source
+	place string
+	site  string
+	mem   *kv.Mem
+	link  wiretest.Link
+	lanes []*lane
+	proc  *proc // nil: down
+
+	mu       sync.Mutex
+	boot     ticket.BootID
+	bootAt   time.Time
+	offset   time.Duration // of the wall clock
+	ntp      bool
+	fired    map[ticket.ClaimID]bool // the file on tmpfs
+	fate     func() kv.Fate          // of each commit, after it took its time
+	verdicts []ticket.Verdict
+	results  []ticket.Result
+	lost     []ticket.Run // runs of which a store was lost or put back
+}
+
+// proc is one process of a gate, with its handles on the box.
+type proc struct {
+	g     *Gate
+	gate  *gate.Gate
+	wire  *wire.Gate
+	store *gatestore.Store
+	conn  *wiretest.Conn
+	lanes []*handle
+	stop  context.CancelFunc
+	ended chan error
+	dead  atomic.Bool
+	was   map[ticket.ClaimID]bool // marks found at the start
+
+	mu       sync.Mutex
+	marked   ticket.ClaimID // the last one, until the relay moves
+	known    map[ticket.Unit]map[ticket.ClaimID]arrived
+	released map[ticket.ClaimID]uint32
+	answers  map[ticket.ClaimID]answer
+}
+
+// arrived is a claim of another gate, and since when it is known.
+type arrived struct {
+	claim ticket.Claim
+	at    time.Time
+}
+
+type answer struct {
+	ticket.Answered
+	at time.Time
+}
+
+func newGate(w *World, n int, site string) *Gate {
+	g := &Gate{w: w, n: n, id: ticket.Source(fmt.Sprintf("g%d", n+1)), place: fmt.Sprintf("Gate %d", n+1), site: site,
+		mem: kv.NewMem(), link: w.setup.link, ntp: true, fired: map[ticket.ClaimID]bool{}}
+	for i := range w.setup.lanes {
+		g.lanes = append(g.lanes, &lane{g: g, n: i, passage: 200 * time.Millisecond})
+	}
+	g.reboot()
+	return g
+}
+
+// reboot is what a power cut does besides ending the process.
+func (g *Gate) reboot() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.boot {
+		g.boot[i] = byte(g.w.dice.N(256))
+	}
+	g.bootAt = time.Now().Add(-20 * time.Second)
+	g.fired = map[ticket.ClaimID]bool{}
+}
+
+// Up starts the gate, unless it runs.
+func (g *Gate) Up() {
+	if g.proc != nil {
+		return
+	}
+	w := g.w
+	g.mem.OnCommit(g.commit)
+	p := &proc{g: g, ended: make(chan error, 2), known: map[ticket.Unit]map[ticket.ClaimID]arrived{},
+		released: map[ticket.ClaimID]uint32{}, answers: map[ticket.ClaimID]answer{}}
+	g.mu.Lock()
+	p.was = maps.Clone(g.fired)
+	g.mu.Unlock()
+	if err := g.assemble(p); err != nil {
+		if p.conn != nil {
+			p.conn.Close()
+		}
+		if errors.Is(err, kv.ErrUnknown) { // it happens while opening, too: try again
+			g.mem = g.mem.Crash()
+			g.Up()
+			return
+		}
+		w.t.Fatalf("start %s: %v", g.id, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	g.mu.Lock()
+	g.proc = p
+	g.mu.Unlock()
+	go func() {
+		err := p.gate.Run(ctx)
+		if err != nil {
+			cancel() // the process ends
+		}
+		p.ended <- err
+	}()
+	go func() { p.ended <- p.wire.Run(ctx) }()
+	synctest.Wait()
+}
+
+// assemble puts a process together as cmd/gated does.
+func (g *Gate) assemble(p *proc) (err error) {
+	w, log := g.w, g.w.logger(string(g.id))
+	p.store, err = gatestore.New(context.Background(), g.mem, gatestore.Options{Device: g.id, NewRun: w.dice.run})
+	if err != nil {
+		return err
+	}
+	o := gate.Options{
+		Device: g.id, Place: g.place, ProgrammeKey: key("programme").Public().(ed25519.PublicKey), Log: log, Clock: g.newClock(),
+		Verdict: p.verdict, Result: p.result,
+	}
+	for _, l := range g.lanes {
+		h := &handle{lane: l, p: p, events: make(chan gate.TurnstileEvent, 64)}
+		p.lanes = append(p.lanes, h)
+		o.Lanes = append(o.Lanes, gate.LaneOptions{Name: fmt.Sprint(l.n + 1), Sensor: true, Turnstile: h})
+	}
+	if w.setup.options != nil {
+		w.setup.options(g.n, &o)
+	}
+	if p.gate, err = gate.New(p.store, p, o); err != nil {
+		return err
+	}
+	p.conn = w.net.ConnAt(g.site, string(g.id))
+	p.conn.SetLink(g.link)
+	p.wire, err = wire.NewGate(p.conn, p.store, events{p.gate, p}, wire.GateOptions{
+		Device: g.id, HeadInfo: p.head, Log: log, Now: g.wall,
+	})
+	if err != nil {
+		return err
+	}
+	p.gate.Connect(network{p.wire, p})
+	return nil
+}
+
+func (g *Gate) newClock() *gate.Clock {
+	g.mu.Lock()
+	boot, at := g.boot, g.bootAt
+	g.mu.Unlock()
+	return gate.NewClock(gate.ClockOptions{
+		Wall: g.wall, Up: func() time.Duration { return time.Since(at) }, Boot: boot,
+		Synced: func() (bool, time.Duration) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.ntp, 10 * time.Millisecond
+		},
+	})
+}
+
+func (g *Gate) wall() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Add(g.offset)
+}
+
+func (p *proc) head() wire.Head {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	h := wire.Head{Place: p.g.place}
+	if s, err := p.gate.Status(ctx); err == nil {
+		h.Clock, h.Mode, h.Note = s.Clock, s.Mode, s.Note()
+	}
+	return h
+}
+
+// commit takes its time, and may fail.
+func (g *Gate) commit(int) kv.Fate {
+	time.Sleep(time.Microsecond + g.w.dice.Span(g.w.setup.disk))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.fate == nil {
+		return kv.Durable
+	}
+	return g.fate()
+}
+
+// Kill ends the process at once: what was committed stays, and the marks.
+func (g *Gate) Kill() {
+	p := g.proc
+	if p == nil {
+		return
+	}
+	p.dead.Store(true)
+	g.mu.Lock()
+	g.proc = nil
+	g.mu.Unlock()
+	g.mem = g.mem.Crash()
+	p.stop()
+	p.conn.Close()
+	for range 2 {
+		if err := <-p.ended; err != nil && !errors.Is(err, kv.ErrUnknown) && !errors.Is(err, kv.ErrClosed) {
+			g.w.Errorf("%s ended with %v", g.id, err)
+		}
+	}
+}
+
+// PowerCut is Kill, and what was in memory is gone: the marks, and the time.
+func (g *Gate) PowerCut() {
+	g.Kill()
+	g.reboot()
+}
+
+// Fail gives the next commit another fate; the process ends by itself then.
+func (g *Gate) Fail(f kv.Fate) { g.mem.FailNext(f) }
+
+// Backup copies the store as it is now.
+func (g *Gate) Backup() *kv.Mem { return g.mem.Copy() }
+
+// PutBack replaces the store with a copy (nil: with an empty one, as when it was
+// damaged and set aside) and starts on it after a power cut.
+func (g *Gate) PutBack(backup *kv.Mem) {
+	if p := g.proc; p != nil {
+		own, err := p.store.Own()
+		if err != nil {
+			g.w.t.Fatal(err)
+		}
+		for _, r := range own {
+			g.lost = append(g.lost, r.Run)
+		}
+	}
+	g.PowerCut()
+	if backup == nil {
+		backup = kv.NewMem()
+	}
+	g.mem = backup.Copy()
+	g.Up()
+}
+
+// SetLink changes the gate's link, also that of its later processes.
+func (g *Gate) SetLink(k wiretest.Link) {
+	g.link = k
+	if g.proc != nil {
+		g.proc.conn.SetLink(k)
+	}
+}
+
+// Cut, Hang and Heal are as the ledger's.
+func (g *Gate) Cut()  { g.SetLink(wiretest.Link{Cut: true}) }
+func (g *Gate) Hang() { g.SetLink(wiretest.Link{Hang: true}) }
+func (g *Gate) Heal() { g.SetLink(g.w.setup.link) }
+
+// Clock sets how far the wall clock is off, and whether NTP holds it.
+func (g *Gate) Clock(offset time.Duration, ntp bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.offset, g.ntp = offset, ntp
+}
+
+// Look shows a ticket once at a lane, as a scanner module reads it.
+func (g *Gate) Look(lane int, tk Ticket) {
+	if g.proc == nil {
+		return
+	}
+	g.w.notes.looked(g, lane, tk)
+	g.proc.gate.Look(lane, gate.Look{Text: tk.Text, At: time.Now(), Line: true})
+}
+
+// Hold keeps a ticket in a camera's view for a time, ten frames a second, and
+// returns at once.
+func (g *Gate) Hold(lane int, tk Ticket, d time.Duration) {
+	p := g.proc
+	go func() {
+		for end := time.Now().Add(d); p != nil && !p.dead.Load() && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			g.w.notes.looked(g, lane, tk)
+			p.gate.Look(lane, gate.Look{Text: tk.Text, At: time.Now()})
+		}
+	}()
+}
+
+// Annul takes an admission back on the word of staff.
+func (g *Gate) Annul(id ticket.ClaimID) error {
+	if g.proc == nil {
+		return errors.New("the gate is down")
+	}
+	err := g.proc.gate.Annul(context.Background(), id, "staff")
+	if err == nil {
+		g.w.notes.tookBack(id)
+	}
+	return err
+}
+
+// Status asks the loop.
+func (g *Gate) Status() gate.Status {
+	g.w.t.Helper()
+	s, err := g.proc.gate.Status(context.Background())
+	if err != nil {
+		g.w.t.Fatal(err)
+	}
+	return s
+}
+
+// WaitReady waits until the gate has a programme and has caught up.
+func (g *Gate) WaitReady(most time.Duration) {
+	g.w.t.Helper()
+	for end := time.Now().Add(most); time.Now().Before(end); g.w.Wait(50 * time.Millisecond) {
+		if s := g.Status(); s.Programme > 0 && !s.Amnesia {
+			return
+		}
+	}
+	g.w.t.Fatalf("%s is not ready: %+v", g.id, g.Status())
+}
+
+// Said gives the verdicts about a ticket.
+func (g *Gate) Said(tk Ticket) (out []ticket.Verdict) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, v := range g.verdicts {
+		if v.Ticket == tk.Unit.Ticket.String() {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Last gives the last verdict about a ticket.
+func (g *Gate) Last(tk Ticket) ticket.Verdict {
+	said := g.Said(tk)
+	if len(said) == 0 {
+		return ticket.Verdict{}
+	}
+	return said[len(said)-1]
+}
+
+// Claim gives the id of the claim that a ticket's last admission was.
+func (g *Gate) Claim(tk Ticket) ticket.ClaimID {
+	said := g.Said(tk)
+	for i := len(said) - 1; i >= 0; i-- {
+		if said[i].Verdict == ticket.Admit {
+			id, err := ticket.ParseClaimID(said[i].Claim)
+			if err != nil {
+				g.w.t.Fatal(err)
+			}
+			return id
+		}
+	}
+	g.w.t.Fatalf("%s admitted no %s", g.id, tk.Unit.Ticket)
+	return ticket.ClaimID{}
+}
+
+// View gives what the gate's store knows of a unit.
+func (g *Gate) View(u ticket.Unit) ticket.View {
+	v, err := g.proc.store.View(u)
+	if err != nil {
+		g.w.t.Fatal(err)
+	}
+	return v
+}
