@@ -36,8 +36,11 @@ func wrongUsage(format string, args ...any) error { return &usage{fmt.Errorf(for
 
 // tell writes an error to standard error, and gives the exit code.
 func tell(w io.Writer, err error) int {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return exitOK // who interrupts a command knows it
+	if err == nil {
+		return exitOK
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
 	}
 	code := exitFailed
 	var u *usage

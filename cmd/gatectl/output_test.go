@@ -162,7 +162,7 @@ func TestTell(t *testing.T) {
 		want string
 	}{
 		{nil, 0, ""},
-		{context.Canceled, 0, ""},
+		{fmt.Errorf("call ledger: %w", context.Canceled), 1, "gatectl: interrupted\n"},
 		{errTold, 1, ""},
 		{errors.New("a\x1b[1m\nb"), 1, "gatectl: a\\x1b[1m\ngatectl: b\n"},
 		{hint(wrongUsage("no %s", "x"), "try %s", "y"), 2, "gatectl: no x\ngatectl: hint: try y\n"},
