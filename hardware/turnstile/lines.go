@@ -33,6 +33,8 @@ const (
 	LineAmber
 	// LineBuzzer sounds while it is active; it has one pitch.
 	LineBuzzer
+	// LineLight lights what the camera sees, while it is dark.
+	LineLight
 
 	// LinePassageIn becomes active once for each person who enters.
 	LinePassageIn
@@ -42,13 +44,21 @@ const (
 	LineReady
 	// LineAlarm is active while the turnstile reports a fault or forced entry.
 	LineAlarm
+	// LineEmergency is active while people must get out: the relay is active for
+	// as long, whatever else is asked for.
+	LineEmergency
+	// LineStaff becomes active each time that staff press their button.
+	LineStaff
 
 	lineCount
 )
 
+// outputCount is how many outputs there are: they come first.
+const outputCount = LineLight + 1
+
 var lineNames = [lineCount]string{
-	"relay", "red", "green", "amber", "buzzer",
-	"passage_in", "passage_out", "ready", "alarm",
+	"relay", "red", "green", "amber", "buzzer", "light",
+	"passage_in", "passage_out", "ready", "alarm", "emergency", "staff",
 }
 
 // String gives the line's name as configuration and the simulated turnstile's
@@ -61,10 +71,10 @@ func (l Line) String() string {
 }
 
 // Output tells whether the line is one that we drive.
-func (l Line) Output() bool { return l <= LineBuzzer }
+func (l Line) Output() bool { return l < outputCount }
 
 // Input tells whether the line is one that we read.
-func (l Line) Input() bool { return l > LineBuzzer && l < lineCount }
+func (l Line) Input() bool { return l >= outputCount && l < lineCount }
 
 // ParseLine reads a line's name.
 func ParseLine(name string) (Line, error) {

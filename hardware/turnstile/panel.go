@@ -16,8 +16,8 @@ type panel struct {
 	box  *mailbox[func(*look, time.Time)]
 	look look
 
-	shown  [LineBuzzer + 1]bool
-	unsure [LineBuzzer + 1]bool // the last write failed
+	shown  [outputCount]bool
+	unsure [outputCount]bool // the last write failed
 }
 
 func newPanel(w writer, t Timing) *panel {
@@ -49,7 +49,7 @@ func (p *panel) run(ctx context.Context) error {
 // write makes the lines what the look is now, and gives the time to look again.
 func (p *panel) write(now time.Time) time.Time {
 	want, next := p.look.at(now)
-	for line := LineRed; line <= LineBuzzer; line++ {
+	for line := LineRed; line.Output(); line++ {
 		if want[line] == p.shown[line] && !p.unsure[line] {
 			continue
 		}
@@ -75,7 +75,7 @@ func (p *panel) set(line Line, active bool) error {
 // dark is the end: every lamp that is on, or may be, is off.
 func (p *panel) dark() error {
 	var errs []error
-	for line := LineRed; line <= LineBuzzer; line++ {
+	for line := LineRed; line.Output(); line++ {
 		if p.shown[line] || p.unsure[line] {
 			errs = append(errs, p.set(line, false))
 		}

@@ -121,6 +121,7 @@ type look struct {
 	topAt   time.Time
 	mark    bool
 	markAt  time.Time
+	light   bool
 	beeps   Beeps // what sounds last
 	beepsAt time.Time
 }
@@ -165,13 +166,14 @@ func (l *look) expire(now time.Time) {
 
 // at gives the state that each lamp and the buzzer has now, and when one of
 // them changes by itself; the zero time: never.
-func (l *look) at(now time.Time) (state [LineBuzzer + 1]bool, next time.Time) {
+func (l *look) at(now time.Time) (state [outputCount]bool, next time.Time) {
 	l.expire(now)
 	sooner := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
 		}
 	}
+	state[LineLight] = l.light
 	refused := l.top == SignalRefuse
 	state[LineRed] = refused || l.base == SignalFault || l.base == SignalClosed
 	state[LineGreen] = !refused && (l.base == SignalAdmit || l.base == SignalOpen)

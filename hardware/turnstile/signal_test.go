@@ -174,3 +174,26 @@ func TestLampThatCannotBeWritten(t *testing.T) {
 		r.wantKinds(FaultOff)
 	})
 }
+
+// TestLight: the light is on for as long as the camera needs it, whatever is
+// signalled meanwhile, and off at the end.
+func TestLight(t *testing.T) {
+	var b *bench
+	inBubble(t, Options{}, nil, func(t *testing.T, r *rig) {
+		b = r.b
+		r.wait(sec)
+		r.Light(true)
+		r.Light(true)
+		r.wait(sec)
+		r.Show(SignalRefuse)
+		r.wait(10 * sec)
+		r.Light(false)
+		r.wait(sec)
+		r.Light(true)
+		r.wait(sec)
+		r.wantEdges([]edge{{LineLight, true, sec}, {LineLight, false, 12 * sec}, {LineLight, true, 13 * sec}}, LineLight)
+	})
+	if b.isActive(LineLight) {
+		t.Error("the light is on after the end")
+	}
+}

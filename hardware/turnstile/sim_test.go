@@ -82,7 +82,7 @@ func withSim(t *testing.T, o SimOptions, f func(t *testing.T, ts *Turnstile, s *
 // TestBothPolarities: the levels are opposite, what is active is the same, and
 // opening and closing make no edge on any line.
 func TestBothPolarities(t *testing.T) {
-	outputs := []Line{LineRelay, LineRed, LineGreen, LineAmber, LineBuzzer}
+	outputs := []Line{LineRelay, LineRed, LineGreen, LineAmber, LineBuzzer, LineLight}
 	for name, activeLow := range map[string][]Line{"active high": nil, "active low": append(outputs, allInputs...)} {
 		t.Run(name, func(t *testing.T) {
 			low := activeLow != nil

@@ -109,8 +109,8 @@ const tailChunk = 64 << 10
 // leftActive tells which outputs a trace of a size leaves active. It reads from
 // the end, only as far as it must: a relay may have become active long ago,
 // with a lamp blinking since.
-func leftActive(f io.ReaderAt, size int64) (active [LineBuzzer + 1]bool, err error) {
-	var known [LineBuzzer + 1]bool
+func leftActive(f io.ReaderAt, size int64) (active [outputCount]bool, err error) {
+	var known [outputCount]bool
 	missing := len(known)
 	see := func(text []byte) {
 		var l traceLine

@@ -207,6 +207,11 @@ func (t *Turnstile) SetModeMark(on bool) {
 	t.panel.box.put(func(l *look, now time.Time) { l.setMark(on, now) })
 }
 
+// Light makes the light for the camera on or off. It never waits.
+func (t *Turnstile) Light(on bool) {
+	t.panel.box.put(func(l *look, _ time.Time) { l.light = on })
+}
+
 // Events gives what happens at the turnstile, in order. There is one channel,
 // for one reader; it is never closed. A slow reader keeps nothing else waiting.
 func (t *Turnstile) Events() <-chan Event { return t.events.out }
