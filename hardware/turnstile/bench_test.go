@@ -95,6 +95,13 @@ func (b *bench) input(line Line, active bool) {
 	b.changes.put(Change{Line: line, Active: active, At: time.Now()})
 }
 
+// release makes every line inactive, as the end of the process that held them does.
+func (b *bench) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.active = [lineCount]bool{}
+}
+
 // of gives the edges of some lines.
 func (b *bench) of(lines ...Line) []edge {
 	b.mu.Lock()
@@ -127,9 +134,15 @@ type rig struct {
 // proves that no goroutine is left.
 func inBubble(t *testing.T, o Options, wired []Line, f func(t *testing.T, r *rig)) {
 	t.Helper()
+	overLines(t, func(b *bench) Lines { return b }, o, wired, f)
+}
+
+// overLines is inBubble with something around the bench.
+func overLines(t *testing.T, wrap func(*bench) Lines, o Options, wired []Line, f func(t *testing.T, r *rig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(wired...)
-		ts, err := New(b, o)
+		ts, err := New(wrap(b), o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package turnstile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -23,6 +24,17 @@ const (
 	// AlarmOn and AlarmOff: the alarm input's state, at the start and on each change.
 	AlarmOn
 	AlarmOff
+	// EmergencyOn and EmergencyOff: the emergency input's state, at the start if it
+	// is active and on each change. The relay has been written before.
+	EmergencyOn
+	EmergencyOff
+	// StaffPress: staff pressed their button (a debounced edge of the line staff).
+	StaffPress
+	// DriverLost: the lines are out of reach, and inactive as far as their keeper
+	// could see to that. Err says why. Nothing opens until DriverBack.
+	DriverLost
+	// DriverBack: the lines are in reach again.
+	DriverBack
 	// PulseBegin: the relay became active. Opening says for which call.
 	PulseBegin
 	// PulseEnd: the relay became inactive again, as the driver confirmed.
@@ -41,6 +53,8 @@ const (
 var kindNames = [...]string{
 	PassageIn: "passage_in", PassageOut: "passage_out",
 	ReadyOn: "ready_on", ReadyOff: "ready_off", AlarmOn: "alarm_on", AlarmOff: "alarm_off",
+	EmergencyOn: "emergency_on", EmergencyOff: "emergency_off", StaffPress: "staff_press",
+	DriverLost: "driver_lost", DriverBack: "driver_back",
 	PulseBegin: "pulse_begin", PulseEnd: "pulse_end", PulseDropped: "pulse_dropped",
 	Fault: "fault", FaultOff: "fault_off",
 }
@@ -60,7 +74,7 @@ type Event struct {
 	At      time.Time
 	Opening Opening // PulseBegin, PulseEnd, PulseDropped
 	Line    Line    // Fault, FaultOff
-	Err     error   // PulseDropped, Fault
+	Err     error   // PulseDropped, Fault, DriverLost
 }
 
 // eventLimit bounds what is kept for a caller that does not read. A person
@@ -85,8 +99,11 @@ func newEvents(log *slog.Logger) *events {
 func (e *events) emit(ev Event) { e.box.put(ev) }
 
 // wrote reports how a write of a line went: the first failure and the first
-// success after it are events.
+// success after it are events. A driver that is lost is told once, for all lines.
 func (e *events) wrote(line Line, err error) {
+	if errors.Is(err, ErrLost) {
+		return
+	}
 	e.mu.Lock()
 	was := e.failed[line]
 	e.failed[line] = err != nil

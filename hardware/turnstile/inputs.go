@@ -13,6 +13,7 @@ type inputs struct {
 	events   *events
 	debounce time.Duration
 	box      *mailbox[Change]
+	held     func(on bool, at time.Time) // takes the emergency input, at once
 	ready    atomic.Bool
 	alarm    atomic.Bool
 
@@ -28,8 +29,8 @@ type input struct {
 	since   time.Time
 }
 
-func newInputs(ev *events, wired []Line, debounce time.Duration) *inputs {
-	in := &inputs{events: ev, debounce: max(debounce, 0), box: newMailbox[Change]()}
+func newInputs(ev *events, wired []Line, debounce time.Duration, held func(on bool, at time.Time)) *inputs {
+	in := &inputs{events: ev, debounce: max(debounce, 0), box: newMailbox[Change](), held: held}
 	in.ready.Store(!slices.Contains(wired, LineReady))
 	return in
 }
@@ -62,7 +63,9 @@ func (in *inputs) change(c Change) {
 	s := &in.state[c.Line]
 	if !s.known {
 		s.known, s.active = true, c.Active
-		in.announce(c.Line, c.Active, c.At)
+		if c.Line != LineEmergency || c.Active {
+			in.announce(c.Line, c.Active, c.At)
+		}
 		return
 	}
 	in.count(c.Line, c.At)
@@ -117,6 +120,8 @@ func (in *inputs) announce(line Line, active bool, at time.Time) {
 	case LineAlarm:
 		in.alarm.Store(active)
 		in.events.emit(kind(AlarmOn, AlarmOff))
+	case LineEmergency:
+		in.held(active, at)
 	}
 }
 
@@ -126,5 +131,7 @@ func (in *inputs) pass(line Line, at time.Time) {
 		in.events.emit(Event{Kind: PassageIn, At: at})
 	case LinePassageOut:
 		in.events.emit(Event{Kind: PassageOut, At: at})
+	case LineStaff:
+		in.events.emit(Event{Kind: StaffPress, At: at})
 	}
 }

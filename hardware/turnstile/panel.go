@@ -48,6 +48,9 @@ func (p *panel) run(ctx context.Context) error {
 
 // write makes the lines what the look is now, and gives the time to look again.
 func (p *panel) write(now time.Time) time.Time {
+	if p.look.opened {
+		p.look.opened, p.shown, p.unsure = false, [outputCount]bool{}, [outputCount]bool{}
+	}
 	want, next := p.look.at(now)
 	for line := LineRed; line.Output(); line++ {
 		if want[line] == p.shown[line] && !p.unsure[line] {
@@ -77,7 +80,7 @@ func (p *panel) dark() error {
 	var errs []error
 	for line := LineRed; line.Output(); line++ {
 		if p.shown[line] || p.unsure[line] {
-			errs = append(errs, p.set(line, false))
+			errs = append(errs, unlessLost(p.set(line, false)))
 		}
 	}
 	return errors.Join(errs...)

@@ -24,6 +24,9 @@ type relay struct {
 	until   time.Time // while active: when it ends
 	rested  time.Time // when the next pulse may begin
 	queue   []pulse
+
+	held    bool      // the emergency input is active: so is the relay
+	renewAt time.Time // while held: when the driver hears of it again
 }
 
 // pulse waits for its turn.
@@ -65,6 +68,10 @@ func (r *relay) open(d time.Duration) (Opening, error) {
 	r.drop(ErrSuperseded)
 	now := time.Now()
 	d = min(d, r.maxOn)
+	if r.held {
+		r.until = later(r.until, now.Add(d))
+		return r.current, r.hold(now)
+	}
 	if !r.active {
 		r.last++
 		return r.last, r.begin(r.last, now, d)
@@ -74,14 +81,22 @@ func (r *relay) open(d time.Duration) (Opening, error) {
 		return 0, err
 	}
 	r.unsure = false
-	if until := now.Add(d); until.After(r.until) {
-		r.until = until
-	}
+	r.until = later(r.until, now.Add(d))
 	return r.current, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // pulse is Turnstile.Pulse.
 func (r *relay) pulse(width time.Duration) (Opening, error) {
+	if r.held {
+		return r.current, r.hold(time.Now()) // the turnstile is open
+	}
 	if r.unsure {
 		if err := r.end(); err != nil {
 			return 0, err
@@ -110,6 +125,10 @@ func (r *relay) pulse(width time.Duration) (Opening, error) {
 // idle is Turnstile.Idle.
 func (r *relay) idle() error {
 	r.drop(ErrSuperseded)
+	if r.held {
+		r.until = time.Time{} // then the emergency's end is the relay's
+		return nil
+	}
 	if !r.active && !r.unsure {
 		return nil
 	}
@@ -119,6 +138,12 @@ func (r *relay) idle() error {
 // tick does what is due: the end of an opening, another try to end it, the next pulse.
 func (r *relay) tick() {
 	now := time.Now()
+	if r.held {
+		if !r.active || r.unsure || !now.Before(r.renewAt) {
+			_ = r.hold(now) // tried again
+		}
+		return
+	}
 	if r.unsure || r.active && !now.Before(r.until) {
 		if r.end() != nil {
 			return
@@ -137,14 +162,61 @@ func (r *relay) tick() {
 // next is when tick has something to do; the zero time: never.
 func (r *relay) next() time.Time {
 	switch {
-	case r.unsure:
+	case r.unsure || r.held && !r.active:
 		return time.Now().Add(relayRetry)
+	case r.held:
+		return r.renewAt
 	case r.active:
 		return r.until
 	case len(r.queue) > 0:
 		return r.rested
 	}
 	return time.Time{}
+}
+
+// emergency takes the emergency input. The relay comes first and the event after.
+func (r *relay) emergency(on bool, at time.Time) {
+	r.held = on
+	kind := EmergencyOff
+	if on {
+		kind = EmergencyOn
+		r.drop(ErrSuperseded)
+		_ = r.hold(time.Now()) // tried again
+	} else {
+		r.tick()
+	}
+	r.w.events.emit(Event{Kind: kind, At: at})
+}
+
+// hold makes the relay active for as long as the emergency lasts, which no
+// maximum on-time ends: it is renewed for a driver that has one of its own. So
+// it ends with the process all the same, and after an error it is tried again.
+func (r *relay) hold(now time.Time) error {
+	r.renewAt = now.Add(r.maxOn / 3)
+	if err := r.w.set(LineRelay, true); err != nil {
+		r.unsure = true
+		return err
+	}
+	r.unsure = false
+	if r.active {
+		return nil
+	}
+	r.last++
+	r.current, r.active, r.until = r.last, true, time.Time{}
+	r.w.events.emit(Event{Kind: PulseBegin, At: now, Opening: r.current})
+	return nil
+}
+
+// cut follows a driver that was lost: the relay is inactive by what is known, and
+// is written to be so once that can be done.
+func (r *relay) cut(why error) {
+	r.drop(why)
+	switch {
+	case r.held:
+		r.unsure = true // held anew as soon as that can be done
+	case r.active || r.unsure:
+		_ = r.end() // tried again
+	}
 }
 
 // begin makes the relay active. After an error it is made inactive again, for
@@ -198,5 +270,5 @@ func (r *relay) stop() error {
 	for try := 1; err != nil && try < 3; try++ {
 		err = r.end()
 	}
-	return err
+	return unlessLost(err)
 }

@@ -122,6 +122,7 @@ type look struct {
 	mark    bool
 	markAt  time.Time
 	light   bool
+	opened  bool  // the driver was: every lamp is off
 	beeps   Beeps // what sounds last
 	beepsAt time.Time
 }

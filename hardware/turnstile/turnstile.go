@@ -67,6 +67,7 @@ type Turnstile struct {
 	inputs  *inputs
 	started atomic.Bool
 	done    chan struct{}
+	lost    lost
 }
 
 // New makes a Turnstile over a driver and starts nothing; no line is touched.
@@ -79,14 +80,21 @@ func New(lines Lines, o Options) (*Turnstile, error) {
 	}
 	ev := newEvents(o.Log)
 	w := writer{lines: lines, events: ev}
-	return &Turnstile{
+	relay := newRelay(w, o.MaxOn, o.Gap)
+	t := &Turnstile{
 		lines:  lines,
 		events: ev,
-		relay:  newRelay(w, o.MaxOn, o.Gap),
+		relay:  relay,
 		panel:  newPanel(w, o.Timing),
-		inputs: newInputs(ev, lines.Inputs(), o.Debounce),
-		done:   make(chan struct{}),
-	}, nil
+		inputs: newInputs(ev, lines.Inputs(), o.Debounce, func(on bool, at time.Time) {
+			relay.box.put(func() { relay.emergency(on, at) })
+		}),
+		done: make(chan struct{}),
+	}
+	if s, ok := lines.(Supervised); ok {
+		s.Notify(t.driver)
+	}
+	return t, nil
 }
 
 func (o Options) checked() (Options, error) {
@@ -217,8 +225,9 @@ func (t *Turnstile) Light(on bool) {
 func (t *Turnstile) Events() <-chan Event { return t.events.out }
 
 // Ready tells whether the turnstile can be used: the ready input's state, false
-// until it was read for the first time; true where none is wired.
-func (t *Turnstile) Ready() bool { return t.inputs.ready.Load() }
+// until it was read for the first time; true where none is wired. It is false
+// while the driver is lost.
+func (t *Turnstile) Ready() bool { return t.inputs.ready.Load() && t.Lost() == nil }
 
 // Alarmed gives the alarm input's state; false where none is wired.
 func (t *Turnstile) Alarmed() bool { return t.inputs.alarm.Load() }
