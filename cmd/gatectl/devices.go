@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +21,8 @@ func deviceCommands() []command {
 		name: "gate add", args: "PLACE", about: "Enrol a new box at a place, and write its enrolment file", min: 1, max: 1, uses: reads | writes, flags: addFlags,
 		help: "The file is the box's key and whom it trusts: with it a fresh box starts. Keep it secret,\nand give it to one box only. Gates behind a venue's broker need -brokers and -broker-keys.",
 	}, {
-		name: "gate swap", args: "PLACE", about: "Let a spare box take over a place, and write its enrolment file", min: 1, max: 1, uses: reads | writes, flags: swapFlags,
-		help: "The records of the box that stood there stay welcome; what it admits from now on raises an alarm.",
+		name: "gate swap", args: "PLACE [SPARE]", about: "Let a spare box take over a place", min: 1, max: 2, uses: reads | writes, flags: swapFlags,
+		help: "SPARE is the place or device id of a box that was enrolled ahead: where it is connected it takes\nover within seconds. Without one, -out names the enrolment file to write for a fresh box.\nThe records of the box that stood there stay welcome; what it admits from now on raises an alarm.",
 	}, {
 		name: "gate revoke", args: "NAME", about: "Take a box's key back, named by its place or device id", min: 1, max: 1, uses: writes,
 		flags: noFlags(change("✓ revoked", (*ledgerhttp.Client).RevokeGate)),
@@ -67,7 +68,38 @@ func swapFlags(fs *flag.FlagSet) action {
 	}}
 	e.declare(fs)
 	fs.BoolVar(&e.broker, "broker", false, "the place is a venue's broker")
-	return e.run
+	return func(ctx context.Context, c *call) error {
+		if len(c.args) == 1 {
+			return e.run(ctx, c)
+		}
+		if e.out != "" {
+			return wrongUsage("-out is for a fresh box, SPARE for one that was enrolled ahead: give one of them")
+		}
+		return swapSpare(ctx, c)
+	}
+}
+
+// swapSpare moves a box that is enrolled to another's place.
+func swapSpare(ctx context.Context, c *call) error {
+	client, err := c.ledgerFor(reads | writes)
+	if err != nil {
+		return err
+	}
+	gates, err := client.Gates(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(gates, func(g ledger.Gate) bool {
+		return g.State == ledger.StateEnrolled && (g.Place == c.args[1] || string(g.Device) == c.args[1])
+	})
+	if i < 0 {
+		return hint(fmt.Errorf("no box %q is enrolled", c.args[1]), "`gatectl gate list` has them; `gatectl gate add` enrols a spare ahead")
+	}
+	entry, err := client.SwapGate(ctx, c.args[0], gates[i].Key)
+	if err != nil {
+		return err
+	}
+	return c.out.say(entry, cell{"✓ took over", good}, text(entry.Place), text(string(entry.Device)))
 }
 
 // enrolled is a new enrolment.
