@@ -130,11 +130,14 @@ func TestVenueLearnsOfGates(t *testing.T) {
 	c := v.dial(t, k, v.leaf.URL())
 	must(t, v.ledger.Publish("ledger.main.gates", v.list(t)))
 	await(t, c.Connected(), true)
-	kept, err := os.ReadFile(v.listFile)
-	must(t, err)
-	if l, err := broker.OpenGateList(kept, v.leafOpts.ListKey); err != nil || l.Version != v.version {
-		t.Errorf("kept list: version %d, %v", l.Version, err)
-	}
+	// The list is in force before its file is written.
+	eventually(t, "the list on disk", func() bool {
+		kept, err := os.ReadFile(v.listFile)
+		must(t, err)
+		l, err := broker.OpenGateList(kept, v.leafOpts.ListKey)
+		must(t, err)
+		return l.Version == v.version
+	})
 }
 
 // TestLeafCannotSpeakForTheLedger: a venue's broker carries its gates' messages
