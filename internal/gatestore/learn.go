@@ -43,8 +43,8 @@ func (l *learner) take(a ticket.Arrival) error {
 	if err != nil {
 		return err
 	}
-	if st.own() || a.Pos == 0 || a.Pos <= st.base {
-		return nil // a store's own log has one writer
+	if a.Stream == l.store.Stream() || a.Pos == 0 || a.Pos <= st.base {
+		return nil // the present run has one writer; an earlier one may have been put back from a copy
 	}
 	k := logKey(a.Stream, a.Pos)
 	was, err := l.tx.Get(bLog, k)
@@ -175,12 +175,12 @@ func (l *learner) finish() error {
 	return nil
 }
 
-// Skip moves a foreign run's cursor to a base below which its owner has pruned:
-// what is there cannot be had any more and is not needed.
+// Skip moves a run's cursor to a base below which its holder has pruned: what is
+// there cannot be had any more and is not needed.
 func (s *Store) Skip(ctx context.Context, id ticket.Stream, base uint64) error {
 	err := s.kv.Update(ctx, func(tx kv.Tx) error {
 		st, err := getStream(tx, id)
-		if err != nil || st.own() || base <= st.have {
+		if err != nil || id == s.Stream() || base <= st.have {
 			return err
 		}
 		st.have, st.base, st.head = base, max(st.base, base), max(st.head, base)

@@ -16,7 +16,7 @@ import (
 func (s *Store) Prune(ctx context.Context, event string, limit int) (more bool, err error) {
 	err = s.kv.Update(ctx, func(tx kv.Tx) error {
 		more = false
-		ok, err := prunable(tx, event)
+		ok, err := s.prunable(tx, event)
 		if err != nil || !ok {
 			return err
 		}
@@ -38,7 +38,7 @@ func (s *Store) Prune(ctx context.Context, event string, limit int) (more bool, 
 	return more, nil
 }
 
-func prunable(tx kv.Tx, event string) (bool, error) {
+func (s *Store) prunable(tx kv.Tx, event string) (bool, error) {
 	closed, err := tx.Get(bClosed, []byte(event))
 	if err != nil || closed == nil {
 		return false, err
@@ -58,7 +58,7 @@ func prunable(tx kv.Tx, event string) (bool, error) {
 	}
 	for _, st := range runs {
 		high, err := receipt(tx, st.Stream)
-		if err != nil || st.own() && high < st.have {
+		if err != nil || st.Source == s.device && high < st.have {
 			return false, err
 		}
 	}

@@ -475,3 +475,39 @@ func TestOneRevisionWithTwoContents(t *testing.T) {
 		}
 	}
 }
+
+// A store that was put back from an old copy, or lost, takes its own later records
+// back from others, knows what it admitted, and has them to upload.
+func TestOwnRunsComeBack(t *testing.T) {
+	begin := func(mem kv.Store) (*Store, ticket.Record) {
+		st, err := New(t.Context(), mem, Options{Device: "a", NewRun: func() ticket.Run { return 7 }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st, claim(t, st, unit(1)).Record
+	}
+	st, first := begin(kv.NewMem())
+	second := claim(t, st, unit(2)).Record
+	third := end(t, st, second.Claim.ID, ticket.Admitted)
+	for name, before := range map[string]*kv.Mem{"put back": kv.NewMem(), "lost": kv.NewMem()} {
+		t.Run(name, func(t *testing.T) {
+			if name == "put back" {
+				begin(before)
+				before = before.Crash()
+			}
+			again := open(t, before, "a")
+			learn(t, again, third)
+			learn(t, again, first, second)
+			if m := claim(t, again, unit(2)); m.Reason != ticket.AlreadyUsed {
+				t.Errorf("a ticket that this gate admitted before: %+v", m)
+			}
+			own, err := again.Own()
+			if err != nil || len(own) != 2 || own[0].Stream() != st.Stream() || own[0].Pos != 3 || own[1].Stream() != again.Stream() {
+				t.Errorf("own runs: %+v %v", own, err)
+			}
+			if cur, err := again.Cursors(); err != nil || len(cur) != 0 {
+				t.Errorf("cursors of others: %+v %v", cur, err)
+			}
+		})
+	}
+}

@@ -12,15 +12,13 @@ import (
 	"admitone/internal/ticket"
 )
 
-// stream is a row of the runs bucket. For an own run of this store have and head
-// are one; for others have is contiguous and head is the highest position held.
+// stream is a row of the runs bucket. For the run that is being written have and
+// head are one; for others have is contiguous and head is the highest position held.
 type stream struct {
 	ticket.Stream
 	have, base, head uint64
-	opened           uint64 // which opening of this store wrote it, from 1; 0: somebody else's
+	opened           uint64 // which opening of this store wrote it, from 1; 0: none
 }
-
-func (st stream) own() bool { return st.opened > 0 }
 
 func streamKey(s ticket.Stream) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(s.Source), 0), uint64(s.Run))
@@ -87,15 +85,17 @@ func (s *Store) streams(pick func(stream) bool) (out []ticket.StreamPos, err err
 	return out, nil
 }
 
-// Own gives the runs that this store wrote, heads and bases, oldest first; the
-// last is the present one.
-func (s *Store) Own() ([]ticket.StreamPos, error) { return s.streams(stream.own) }
+// Own gives the runs of this device, heads and bases, oldest first; the last is
+// the present one. Those that a lost store wrote and that were fetched back are
+// among them: the ledger may lack them still, and only this device may upload them.
+func (s *Store) Own() ([]ticket.StreamPos, error) {
+	return s.streams(func(st stream) bool { return st.Source == s.device })
+}
 
 // Cursors gives, per run of everybody else, how far its records are here without
-// a gap. A run of this device that another store wrote, fetched back after a loss,
-// counts as somebody else's.
+// a gap.
 func (s *Store) Cursors() ([]ticket.StreamPos, error) {
-	return s.streams(func(st stream) bool { return !st.own() })
+	return s.streams(func(st stream) bool { return st.Source != s.device })
 }
 
 // Read gives up to limit records of a run after a position, without a gap and of
