@@ -28,6 +28,7 @@ func (g *Gate) downstream(ctx context.Context) {
 			wasUp = up
 			g.known.tryAll()
 		}
+		g.askPeersForOwnRuns(ctx)
 		progress := g.askPeersWhatTheyHold(ctx)
 		due, next, err := g.missing(now)
 		if err != nil {
@@ -107,6 +108,24 @@ func (g *Gate) askPeersWhatTheyHold(ctx context.Context) (progress bool) {
 	return progress
 }
 
+// askPeersForOwnRuns asks each peer once what it holds of this gate's own runs,
+// also while the ledger is there: a store that was lost during an outage of the
+// ledger had told its last records to peers alone.
+func (g *Gate) askPeersForOwnRuns(ctx context.Context) {
+	for ctx.Err() == nil {
+		to, ok := g.link.pick(time.Now(), listEvery, func(p *peer) *time.Time { return &p.asked })
+		if !ok {
+			return
+		}
+		r, err := g.fetch(ctx, string(to), Fetch{Source: g.o.Device, Limit: maxStreamsList}, fetchFor)
+		if err != nil {
+			continue
+		}
+		g.link.toldOwn(time.Now(), to)
+		g.heldElsewhere(r.Held)
+	}
+}
+
 // fetchSome fetches one batch of a run from whoever gives it, and reports whether
 // it got further.
 func (g *Gate) fetchSome(ctx context.Context, s ticket.Stream) bool {
@@ -153,6 +172,9 @@ func (g *Gate) moved(s ticket.Stream, after uint64) bool {
 		return false
 	}
 	g.known.got(s)
+	if s.Source == g.o.Device {
+		signal(g.gone) // the ledger may lack it, too
+	}
 	return true
 }
 

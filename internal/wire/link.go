@@ -39,6 +39,7 @@ type peer struct {
 	heard time.Time // its last message
 	held  time.Time // when it last listed what it holds; zero: not since it was asked to
 	tried time.Time // when it was last asked to list what it holds
+	asked time.Time // when it was asked for this gate's own runs; far ahead once it told
 	timed time.Time // when its delay was last measured
 }
 
@@ -206,6 +207,17 @@ func (l *linkState) listed(now time.Time, s ticket.Source) {
 	defer l.mu.Unlock()
 	if p := l.peers[s]; p != nil {
 		p.held = now
+	}
+}
+
+// toldOwn notes that a peer told what it holds of this gate's own runs: it is not
+// asked again.
+func (l *linkState) toldOwn(now time.Time, s ticket.Source) {
+	const ever = 100 * 365 * 24 * time.Hour
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.peers[s]; p != nil {
+		p.asked = now.Add(ever)
 	}
 }
 
