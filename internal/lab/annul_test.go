@@ -88,8 +88,8 @@ func twoWait(s *stage) {
 			s.t.Errorf("gate %d, while the ticket is gate 1's: %+v", k, v)
 		}
 	}
-	last := func(k int) ticket.Ruling { v := s.said(k, p); return v[len(v)-1].Verdict }
-	s.eventually("final verdicts", func() bool { return last(2) != ticket.Wait && last(3) != ticket.Wait })
+	s.final(2, p)
+	s.final(3, p)
 	s.must(s.Passage(s.t.Context(), "1", "auto"))
 	admits := 0
 	for _, k := range []int{2, 3} {

@@ -60,15 +60,10 @@ func atOnce(s *stage) {
 		wg.Wait()
 		won, lost := 0, ticket.Verdict{}
 		for k := 1; k <= 2; k++ {
-			s.eventually("a final verdict at gate "+strconv.Itoa(k), func() bool {
-				v := s.said(k, p)
-				return len(v) > 0 && v[len(v)-1].Verdict != ticket.Wait
-			})
-			switch v := s.said(k, p); v[len(v)-1].Verdict {
-			case ticket.Admit:
+			if v := s.final(k, p); v.Verdict == ticket.Admit {
 				won = k
-			default:
-				lost = v[len(v)-1]
+			} else {
+				lost = v
 			}
 		}
 		if lost.Reason != ticket.AlreadyUsed || lost.FirstGate != strconv.Itoa(won) || lost.FirstSeen.IsZero() {
