@@ -40,7 +40,7 @@ type LineOptions struct {
 	Log *slog.Logger
 }
 
-// Line reads one code a line.
+// Line reads one code a line, from what NewLine, NewSerial or NewEvdev names.
 type Line struct {
 	path    string
 	log     *slog.Logger
@@ -56,6 +56,15 @@ type source struct {
 	deadline func(time.Time) error // of a read; an error where it has none
 	same     func() bool           // is the path still this source?
 	ends     bool                  // its end is an end: there is nothing to reopen
+	decoder  decoder               // nil: its bytes are text
+	doubt    func() error          // nil, or what the source holds against itself while it works
+}
+
+// decoder makes looks of what a source delivers.
+type decoder interface {
+	take(data []byte, at time.Time, out func(Look)) // what arrived at a time
+	flush(at time.Time, cut bool, out func(Look))   // the line ends here, cut or not
+	inside() bool                                   // a line has begun and not ended
 }
 
 // errEnd is the end of a device that should have none: unplugged, or hung up.
@@ -69,17 +78,21 @@ func NewLine(o LineOptions) (*Line, error) {
 	if o.Path == "" {
 		return nil, errors.New("set up line reader: the path is empty")
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	return newLine(o.Path, o.Log, open), nil
+}
+
+func newLine(path string, log *slog.Logger, open func(path string) (source, error)) *Line {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	l := &Line{path: o.Path, log: o.Log, open: func() (source, error) { return open(o.Path) }}
-	notYet := fmt.Errorf("read %s: not open yet", o.Path)
+	l := &Line{path: path, log: log, open: func() (source, error) { return open(path) }}
+	notYet := fmt.Errorf("read %s: not open yet", path)
 	l.state.Store(&notYet)
-	return l, nil
+	return l
 }
 
 // State is nil while the path is open, or was read to its end, and says why it
-// is not otherwise.
+// is not otherwise, or what is wrong with what it delivers.
 func (l *Line) State() error {
 	if err := l.state.Load(); err != nil {
 		return *err
@@ -136,7 +149,10 @@ func (l *Line) session(ctx context.Context, out func(Look), works func()) error 
 }
 
 func (l *Line) read(ctx context.Context, src source, out func(Look), works func()) error {
-	var s splitter
+	s := src.decoder
+	if s == nil {
+		s = &splitter{}
+	}
 	buf := make([]byte, 4096)
 	opened := time.Now()
 	for {
@@ -152,6 +168,9 @@ func (l *Line) read(ctx context.Context, src source, out func(Look), works func(
 		n, err := src.Read(buf)
 		now := time.Now()
 		s.take(buf[:n], now, out)
+		if src.doubt != nil {
+			l.doubt(src.doubt())
+		}
 		if now.Sub(opened) >= checkEvery {
 			works()
 		}
@@ -171,6 +190,20 @@ func (l *Line) read(ctx context.Context, src source, out func(Look), works func(
 			return fmt.Errorf("read %s: %w", l.path, errEnd)
 		}
 	}
+}
+
+// doubt follows what a source that works says of itself; that is told when it
+// begins.
+func (l *Line) doubt(err error) {
+	if (err == nil) == (l.State() == nil) {
+		return
+	}
+	if err == nil {
+		l.state.Store(nil)
+		return
+	}
+	l.state.Store(&err)
+	l.log.Warn("reader in doubt", "path", l.path, "error", err)
 }
 
 // well follows a source that works; that is told where its loss was.

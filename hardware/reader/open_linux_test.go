@@ -52,8 +52,14 @@ func (l *logBuffer) String() string {
 
 func run(t *testing.T, path string) *running {
 	t.Helper()
+	return start(t, NewLine, path)
+}
+
+// start runs a reader that is made with a path and a log.
+func start(t *testing.T, reader func(LineOptions) (*Line, error), path string) *running {
+	t.Helper()
 	log := &logBuffer{}
-	l, err := NewLine(LineOptions{Path: path, Log: slog.New(slog.NewTextHandler(log, nil))})
+	l, err := reader(LineOptions{Path: path, Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Package reader reads codes from devices that deliver text: a scanner module
-// on a serial line, a FIFO that another program writes to, standard input, a
-// file. It knows nothing of tickets and judges nothing: a code arrives as the
-// bytes that were sent.
+// Package reader reads codes from devices that deliver text: a scanner on a serial
+// line or one that types as a keyboard does, a FIFO that another program writes
+// to, standard input, a file. It knows nothing of tickets and judges nothing: a
+// code arrives as the bytes that were sent, or the keys that were pressed.
 package reader
 
 import (
