@@ -27,6 +27,7 @@ func (w *World) check() {
 	w.checkConflicts(units)
 	w.checkAmber()
 	w.lastPaths(units)
+	w.tally()
 }
 
 func (w *World) units() (out []ticket.Unit) {
@@ -330,6 +331,24 @@ func (w *World) lastPaths(units []ticket.Unit) {
 	for id, rev := range w.released {
 		if states[id.String()].Rev > rev {
 			w.notes.reach(pathReleased)
+		}
+	}
+}
+
+// tally logs what became of all claims, so that a test that reaches nothing shows.
+func (w *World) tally() {
+	count := map[ticket.State]int{}
+	for _, u := range w.units() {
+		for _, r := range w.ledger.Claims(u) {
+			count[r.Claim.State]++
+		}
+	}
+	w.notes.mu.Lock()
+	defer w.notes.mu.Unlock()
+	w.t.Logf("%d tickets, claims %v, %d fired, %d passed, %d conflicts", len(w.minted), count, len(w.notes.fired), len(w.notes.passed), len(w.ledger.AllConflicts()))
+	for p, n := range w.notes.paths {
+		if n > 0 {
+			w.t.Logf("%6d %s", n, pathNames[p])
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Gate struct {
 	id    ticket.Source
 	place string
 	site  string
-	mem   *kv.Mem
+	mem   *kv.Mem // under mu
 	link  wiretest.Link
 	lanes []*lane
 	proc  *proc // nil: down
@@ -38,7 +38,7 @@ type Gate struct {
 	offset   time.Duration // of the wall clock
 	ntp      bool
 	fired    map[ticket.ClaimID]bool // the file on tmpfs
-	fate     func() kv.Fate          // of each commit, after it took its time
+	doom     doom                    // when the process is to die
 	verdicts []ticket.Verdict
 	results  []ticket.Result
 	lost     []ticket.Run // runs of which a store was lost or put back
@@ -126,8 +126,9 @@ func (g *Gate) Up() {
 	g.mu.Unlock()
 	go func() {
 		err := p.gate.Run(ctx)
-		if err != nil {
-			cancel() // the process ends
+		if err != nil { // the process ends
+			p.dead.Store(true)
+			cancel()
 		}
 		p.ended <- err
 	}()
@@ -199,15 +200,39 @@ func (p *proc) head() wire.Head {
 	return h
 }
 
-// commit takes its time, and may fail.
+// commit takes its time.
 func (g *Gate) commit(int) kv.Fate {
 	time.Sleep(time.Microsecond + g.w.dice.Span(g.w.setup.disk))
+	return kv.Durable
+}
+
+// doom is a moment at which a process can be made to die.
+type doom int
+
+const (
+	never       doom = iota
+	beforeRelay      // the mark is written, the relay not moved
+	afterRelay
+)
+
+// Doom has the process die at its next relay command.
+func (g *Gate) Doom(d doom) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.fate == nil {
-		return kv.Durable
+	g.doom = d
+}
+
+// die ends the process from within, if it is doomed to: it does nothing any more,
+// and Kill tidies up.
+func (p *proc) die(at doom) {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	if p.g.doom != at {
+		return
 	}
-	return g.fate()
+	p.g.doom = never
+	p.dead.Store(true)
+	p.g.mem = p.g.mem.Crash()
 }
 
 // Kill ends the process at once: what was committed stays, and the marks.
@@ -218,9 +243,9 @@ func (g *Gate) Kill() {
 	}
 	p.dead.Store(true)
 	g.mu.Lock()
-	g.proc = nil
-	g.mu.Unlock()
+	g.proc, g.doom = nil, never
 	g.mem = g.mem.Crash()
+	g.mu.Unlock()
 	p.stop()
 	p.conn.Close()
 	for range 2 {
@@ -237,10 +262,16 @@ func (g *Gate) PowerCut() {
 }
 
 // Fail gives the next commit another fate; the process ends by itself then.
-func (g *Gate) Fail(f kv.Fate) { g.mem.FailNext(f) }
+func (g *Gate) Fail(f kv.Fate) { g.disk().FailNext(f) }
+
+func (g *Gate) disk() *kv.Mem {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mem
+}
 
 // Backup copies the store as it is now.
-func (g *Gate) Backup() *kv.Mem { return g.mem.Copy() }
+func (g *Gate) Backup() *kv.Mem { return g.disk().Copy() }
 
 // PutBack replaces the store with a copy (nil: with an empty one, as when it was
 // damaged and set aside) and starts on it after a power cut.

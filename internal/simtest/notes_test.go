@@ -92,11 +92,12 @@ func (n *notes) hasFired(id ticket.ClaimID) bool {
 }
 
 // fire notes a relay command; one presentation has at most one (invariant 12).
-func (n *notes) fire(g *Gate, lane int, id ticket.ClaimID) {
+func (n *notes) fire(p *proc, lane int, id ticket.ClaimID) {
+	g := p.g
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fired[id] = time.Now()
-	s := n.shown[shownKey{g.proc, g.lanes[lane].name(), n.claims[id].Unit.Ticket.String()}]
+	s := n.shown[shownKey{p, g.lanes[lane].name(), n.claims[id].Unit.Ticket.String()}]
 	if s == nil {
 		n.w.Errorf("%s moved its relay for %s, which nobody shows", g.id, id)
 		return

@@ -67,7 +67,7 @@ func (h *handle) Pulse(width time.Duration) error {
 	h.g.mu.Lock()
 	after := h.passage
 	h.g.mu.Unlock()
-	h.g.w.notes.fire(h.g, h.n, id)
+	h.g.w.notes.fire(p, h.n, id)
 	time.AfterFunc(width, func() { h.tell(gate.PulseEnd) })
 	if after >= 0 {
 		time.AfterFunc(after, func() {
@@ -75,6 +75,7 @@ func (h *handle) Pulse(width time.Duration) error {
 			h.tell(gate.PassageIn)
 		})
 	}
+	p.die(afterRelay)
 	return nil
 }
 
@@ -120,6 +121,7 @@ func (p *proc) Mark(id ticket.ClaimID) error {
 	p.g.fired[id] = true
 	p.g.mu.Unlock()
 	p.g.w.notes.mark(id)
+	p.die(beforeRelay)
 	return nil
 }
 
@@ -213,8 +215,6 @@ func (p *proc) judgeKnown(c ticket.Claim, now time.Time) {
 	delete(holders, c.ID)
 	for id, h := range holders {
 		if a.Answer != ticket.AnswerFirst || h.State != ticket.Pending || h.Alone {
-			d, ok := v.Find(id)
-			p.g.w.Errorf("DEBUG durable %v %+v known at %v", ok, d, now.Sub(p.known[c.Unit][id].at))
 			p.g.w.Errorf("%s moved its relay for %s (answer %q), and %s was known to hold: %s, alone %v",
 				p.g.id, c.ID, a.Answer, id, h.State, h.Alone)
 		}

@@ -150,11 +150,17 @@ func (w *World) Wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// ready waits until every gate has the programme and knows what it admitted.
+// ready waits until every gate has the programme, knows what it admitted, and has
+// the ledger's answers.
 func (w *World) ready() {
 	w.t.Helper()
 	for _, g := range w.gates {
 		g.WaitReady(time.Minute)
+		for end := time.Now().Add(time.Minute); g.Status().Link != "up"; w.Wait(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				w.t.Fatalf("the link of %s is %s", g.id, g.Status().Link)
+			}
+		}
 	}
 }
 
