@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"admitone/internal/alive"
 	"admitone/internal/boltfile"
 	"admitone/internal/config"
 	"admitone/internal/control"
@@ -29,6 +30,7 @@ type daemon struct {
 	wire    *wire.Gate
 	conn    *wire.NATS
 	control *control.Server
+	alive   *alive.Alive
 	clock   *systemClock
 	lanes   []*laneDevices
 	closers []func() error // in the order of opening
@@ -77,7 +79,7 @@ func newDaemon(ctx context.Context, c config.Gate, log *slog.Logger, env environ
 	if err := d.assemble(ctx, c, device, store, marks, env); err != nil {
 		return d, err
 	}
-	return d, nil
+	return d, d.watch(file)
 }
 
 // assemble puts the gate, its wire and its socket together.
@@ -196,6 +198,7 @@ func (d *daemon) run(ctx context.Context) error {
 	eg.Go(func() error { return d.gate.Run(ctx) })
 	eg.Go(func() error { return d.wire.Run(ctx) })
 	eg.Go(func() error { return d.control.Run(ctx) })
+	eg.Go(func() error { return d.alive.Run(ctx) })
 	err := eg.Wait()
 	d.log.Info("gate stops", "place", d.place)
 	return err

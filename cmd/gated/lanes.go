@@ -24,11 +24,12 @@ type laneDevices struct {
 	adapter   *turnstileAdapter
 	readers   []reader.Reader
 	cameras   []camera.Source
+	frames    *frames
 	log       *slog.Logger
 }
 
 func openLane(c config.Lane, log *slog.Logger) (*laneDevices, error) {
-	l := &laneDevices{log: log}
+	l := &laneDevices{frames: newFrames(), log: log}
 	var err error
 	if l.sim, err = openSim(c.Turnstile); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (l *laneDevices) run(ctx context.Context, eg *errgroup.Group, look func(gat
 		})
 	}
 	for _, c := range l.cameras {
-		eg.Go(func() error { return c.Run(ctx, l.watch(look)) })
+		eg.Go(func() error { return c.Run(ctx, counted(l.frames, l.watch(look))) })
 	}
 }
 

@@ -38,7 +38,14 @@ func serveBroker(ctx context.Context, c config.Ledger, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return runBroker(ctx, b, log)
+	watch, err := watchBroker(b, log)
+	if err != nil {
+		return err
+	}
+	eg, ctx := errgroup.WithContext(ctx)
+	eg.Go(func() error { return runBroker(ctx, b, log) })
+	eg.Go(func() error { return watch.Run(ctx) })
+	return eg.Wait()
 }
 
 // brokerOptions are what the broker of every role has in common. The certificate

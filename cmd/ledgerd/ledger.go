@@ -57,10 +57,15 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
+	watch, err := watchLedger(c, ln.Addr(), file, conn, log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	log.Info("ledger serves", "http", ln.Addr().String(), "process", c.Process, "pid", os.Getpid())
 	eg.Go(func() error { return l.Run(ctx) })
 	eg.Go(func() error { return serving.Run(ctx) })
 	eg.Go(func() error { return api.Run(ctx, ln) })
+	eg.Go(func() error { return watch.Run(ctx) })
 	return eg.Wait()
 }
 

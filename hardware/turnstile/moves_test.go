@@ -11,7 +11,14 @@ import (
 func moves(r *rig) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return r.t.Moves(ctx)
+	return r.Moves(ctx)
+}
+
+// writes is how often the driver heard of the relay.
+func writes(r *rig) int {
+	r.b.mu.Lock()
+	defer r.b.mu.Unlock()
+	return r.b.sets[LineRelay]
 }
 
 func TestMovesTouchesNoEdgeAndLengthensNothing(t *testing.T) {
@@ -19,18 +26,18 @@ func TestMovesTouchesNoEdgeAndLengthensNothing(t *testing.T) {
 		if err := moves(r); err != nil {
 			t.Fatalf("idle: %v", err)
 		}
-		if n := r.b.sets[LineRelay]; n != 1 {
+		if n := writes(r); n != 1 {
 			t.Errorf("the driver was written to %d times while idle, want once: a keeper that hangs must show", n)
 		}
 		r.mustOpen(3 * sec)
-		before := r.b.sets[LineRelay]
+		before := writes(r)
 		for range 2 {
 			r.wait(sec)
 			if err := moves(r); err != nil {
 				t.Fatalf("open: %v", err)
 			}
 		}
-		if n := r.b.sets[LineRelay]; n != before {
+		if n := writes(r); n != before {
 			t.Errorf("%d writes while the relay was active: a driver counts each as a renewal", n-before)
 		}
 		r.wait(time.Minute)
@@ -45,7 +52,8 @@ func TestMovesTellsLineThatHangs(t *testing.T) {
 			r.b.mu.Lock()
 			r.b.hang[line] = stuck
 			r.b.mu.Unlock()
-			r.t.Show(SignalFault)
+			r.Show(SignalFault)
+			r.wait(ms)
 			if err := moves(r); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v hangs, and Moves gives %v", line, err)
 			}
@@ -56,7 +64,12 @@ func TestMovesTellsLineThatHangs(t *testing.T) {
 
 func TestMovesTakesFailedLineForLife(t *testing.T) {
 	inBubble(t, Options{}, nil, func(t *testing.T, r *rig) {
-		r.b.fail = func(Line, bool) error { return errors.New("no such chip") }
+		fail := func(err error) {
+			r.b.mu.Lock()
+			defer r.b.mu.Unlock()
+			r.b.fail = func(Line, bool) error { return err }
+		}
+		fail(errors.New("no such chip"))
 		if err := moves(r); err != nil {
 			t.Errorf("a line that fails: %v", err)
 		}
@@ -64,6 +77,6 @@ func TestMovesTakesFailedLineForLife(t *testing.T) {
 		if len(got) != 1 || got[0].Kind != Fault {
 			t.Errorf("events %v, want one fault", got)
 		}
-		r.b.fail = func(Line, bool) error { return nil }
+		fail(nil)
 	})
 }

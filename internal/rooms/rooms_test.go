@@ -38,6 +38,8 @@ var may = map[string][]string{
 	"internal/ledgerhttp":             {"internal/ledger", "internal/ticket", "internal/seen"},
 	"internal/control":                {"internal/ticket"},
 	"internal/config":                 {},
+	"internal/alive":                  {},
+	"internal/alive/alivetest":        {},
 	"internal/lab":                    {"internal/config", "internal/control", "internal/ledgerhttp", "internal/qr", "internal/ticket", "internal/wire", "internal/pictures/demo"},
 	"internal/rooms":                  {},
 	"internal/simtest":                {"internal/...", "hardware/..."},
@@ -77,6 +79,7 @@ var only = map[string][]string{
 	"github.com/veraison/go-cose":         {"internal/ticket"},
 	"github.com/pelletier/go-toml":        {"internal/config", "cmd/gatectl"},
 	"github.com/prometheus/client_golang": {"internal/ledgerhttp"},
+	"github.com/coreos/go-systemd":        {"internal/alive"},
 }
 
 type pkg struct {
