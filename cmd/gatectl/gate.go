@@ -56,6 +56,9 @@ func status(ctx context.Context, c *call) error {
 	for _, l := range s.Lanes {
 		fields = append(fields, field{"lane " + l.Name, laneCell(l)})
 	}
+	for _, d := range s.Devices {
+		fields = append(fields, field{"input", deviceCell(d)})
+	}
 	n := s.Counts
 	fields = append(fields,
 		field{"since start", text(fmt.Sprintf("%d admitted, %d refused, %d waited, %d annulled, %d tailgates", n.Admitted, n.Refused, n.Waited, n.Annulled, n.Tailgates))},
@@ -112,6 +115,13 @@ func laneCell(l gate.LaneStatus) cell {
 		return cell{"… open for " + strings.Join(l.Open, ", "), amber}
 	}
 	return cell{"✓ ready", good}
+}
+
+func deviceCell(d gate.DeviceStatus) cell {
+	if d.State != gate.DeviceOK {
+		return cell{"✗ " + d.Name + ": " + d.State, bad}
+	}
+	return cell{"✓ " + d.Name, good}
 }
 
 // noGate says which socket was tried when there is no gate behind it.

@@ -61,7 +61,7 @@ type status struct {
 }
 
 func (c controlled) Status(ctx context.Context) (any, error) {
-	s, err := c.d.gate.Status(ctx)
+	s, err := c.d.status(ctx)
 	if err != nil {
 		return nil, err
 	}

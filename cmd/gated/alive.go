@@ -61,7 +61,7 @@ type loopProof struct {
 }
 
 func (p *loopProof) check(ctx context.Context) error {
-	s, err := p.d.gate.Status(ctx)
+	s, err := p.d.status(ctx)
 	if err != nil {
 		return err
 	}

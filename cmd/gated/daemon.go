@@ -223,7 +223,7 @@ func (d *daemon) head() wire.Head {
 	h := wire.Head{Place: d.place, Time: d.clock.wall().UnixNano(), Note: "the gate's loop does not answer"}
 	ctx, cancel := context.WithTimeout(context.Background(), statusPatience)
 	defer cancel()
-	if s, err := d.gate.Status(ctx); err == nil {
+	if s, err := d.status(ctx); err == nil {
 		h.Clock, h.Mode, h.Note = s.Clock, s.Mode, s.Note()
 	}
 	return h

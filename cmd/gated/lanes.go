@@ -24,6 +24,7 @@ type laneDevices struct {
 	adapter   *turnstileAdapter
 	readers   []reader.Reader
 	cameras   []camera.Source
+	devices   []device // those of them that know how they stand
 	frames    *frames
 	log       *slog.Logger
 }
@@ -65,12 +66,13 @@ func openSim(c config.Turnstile) (*turnstile.Sim, error) {
 }
 
 func (l *laneDevices) openReaders(c config.Lane, log *slog.Logger) error {
-	for _, r := range c.Readers {
-		line, err := reader.NewLine(reader.LineOptions{Path: r.Path, Log: log})
+	for i, r := range c.Readers {
+		line, err := openReader(r, log)
 		if err != nil {
 			return err
 		}
 		l.readers = append(l.readers, line)
+		l.tell(fmt.Sprintf("reader %d (%s)", i+1, r.Driver), line)
 	}
 	if c.Camera != nil {
 		cam, err := camera.NewFolder(camera.FolderOptions{Dir: c.Camera.Dir, Rate: c.Camera.FPS, Log: log})
@@ -78,6 +80,7 @@ func (l *laneDevices) openReaders(c config.Lane, log *slog.Logger) error {
 			return err
 		}
 		l.cameras = append(l.cameras, cam)
+		l.tell("camera", cam)
 	}
 	return nil
 }

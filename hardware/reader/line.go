@@ -202,6 +202,7 @@ func (l *Line) doubt(err error) {
 		l.state.Store(nil)
 		return
 	}
+	err = fmt.Errorf("read %s: %w", l.path, err)
 	l.state.Store(&err)
 	l.log.Warn("reader in doubt", "path", l.path, "error", err)
 }

@@ -89,12 +89,6 @@ const (
 func inputs() []string  { return []string{PassageIn, PassageOut, Ready, Alarm} }
 func outputs() []string { return []string{"relay", "red", "green", "amber", "buzzer"} }
 
-// Reader delivers one code a line.
-type Reader struct {
-	Driver string `toml:"driver,omitempty"` // "line", the default
-	Path   string `toml:"path"`             // a FIFO, a serial device or a file; "-": standard input
-}
-
 // Camera delivers pictures.
 type Camera struct {
 	Driver string `toml:"driver,omitempty"` // "folder", the default: the newest picture of a folder is what it sees
@@ -130,7 +124,6 @@ func (t *Turnstile) setDefaults() {
 	*t = Turnstile{Release: ReleasePulse, Pulse: ms(500), Gap: ms(300), MaxOn: ms(15_000), Passage: "auto"}
 }
 
-func (r *Reader) setDefaults() { *r = Reader{Driver: "line"} }
 func (c *Camera) setDefaults() { *c = Camera{Driver: "folder", FPS: 10} }
 
 func ms(n int) Duration { return Duration(time.Duration(n) * time.Millisecond) }
@@ -169,7 +162,7 @@ func (g *Gate) complete(dir string) {
 		}
 		resolve(&l.Turnstile.File, dir)
 		for j := range l.Readers {
-			resolve(&l.Readers[j].Path, dir)
+			l.Readers[j].complete(dir)
 		}
 		if l.Camera != nil {
 			resolve(&l.Camera.Dir, dir)

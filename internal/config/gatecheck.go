@@ -49,7 +49,7 @@ func (g *Gate) checkLanes(r *report) {
 		r.add("lane", "missing: there is nothing to open", "add [[lane]] with [lane.turnstile] and a [[lane.reader]] or [lane.camera]")
 	}
 	names := map[string]int{}
-	stdin := ""
+	paths := map[string]string{}
 	for i := range g.Lanes {
 		l := &g.Lanes[i]
 		at := fmt.Sprintf("lane[%d]", i)
@@ -59,12 +59,7 @@ func (g *Gate) checkLanes(r *report) {
 		names[l.Name] = i
 		l.check(r, at, time.Duration(g.FireWithin))
 		for j, rd := range l.Readers {
-			if key := fmt.Sprintf("%s.reader[%d].path", at, j); rd.Path == "-" {
-				if stdin != "" {
-					r.addf(key, "name a FIFO or a device", "standard input is already read by %s", stdin)
-				}
-				stdin = key
-			}
+			rd.checkOnce(r, fmt.Sprintf("%s.reader[%d].path", at, j), paths)
 		}
 	}
 }
@@ -85,9 +80,7 @@ func (l *Lane) check(r *report, at string, fireWithin time.Duration) {
 	}
 	l.Turnstile.check(r, at+".turnstile", l)
 	for i, rd := range l.Readers {
-		key := fmt.Sprintf("%s.reader[%d]", at, i)
-		r.driver(key+".driver", rd.Driver, "line")
-		r.required(key+".path", rd.Path, "name a FIFO, a serial device or a file, or \"-\" for standard input")
+		rd.check(r, fmt.Sprintf("%s.reader[%d]", at, i))
 	}
 	if c := l.Camera; c != nil {
 		r.driver(at+".camera.driver", c.Driver, "folder")

@@ -22,7 +22,18 @@ type Status struct {
 	Amnesia   bool            `json:"amnesia"`
 	Fault     string          `json:"fault,omitempty"`
 	Lanes     []LaneStatus    `json:"lanes"`
+	Devices   []DeviceStatus  `json:"devices"` // readers and cameras; the loop does not know them, who owns them adds them
 	Counts    Counts          `json:"counts"`
+}
+
+// DeviceOK is the state of a device that works.
+const DeviceOK = "ok"
+
+// DeviceStatus is how a reader or a camera stands. A device that is lost costs its
+// own looks and nothing else: the gate decides on with the others.
+type DeviceStatus struct {
+	Name  string `json:"name"`  // as in "lane 1: reader 2 (serial)"
+	State string `json:"state"` // DeviceOK, or what is wrong with it and what to do
 }
 
 // LaneStatus is how one lane stands.
@@ -41,7 +52,7 @@ func (g *Gate) Status(ctx context.Context) (s Status, err error) {
 		s = Status{
 			Place: g.o.Place, Device: g.o.Device, Run: g.store.Run(), Mode: g.mode, Link: g.wire.Link().Word(),
 			Clock: class, Time: now.Format(ticket.TimeFormat), Amnesia: g.amnesia, Fault: g.fault,
-			LastEvent: g.lastEvent, Counts: g.counts, Events: []string{},
+			LastEvent: g.lastEvent, Counts: g.counts, Events: []string{}, Devices: []DeviceStatus{},
 		}
 		if g.programme != nil {
 			s.Programme = g.programme.Version
@@ -77,6 +88,11 @@ func (s Status) Note() string {
 			return "lane " + l.Name + ": passage sensor is suspect"
 		case !l.Ready:
 			return "lane " + l.Name + ": turnstile is not ready"
+		}
+	}
+	for _, d := range s.Devices {
+		if d.State != DeviceOK {
+			return d.Name + ": " + d.State
 		}
 	}
 	if s.Clock == ticket.Untrusted {
