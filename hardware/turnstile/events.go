@@ -163,6 +163,13 @@ func (m *mailbox[T]) put(item T) {
 	}
 }
 
+// waiting is how many values nobody has taken.
+func (m *mailbox[T]) waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.items)
+}
+
 func (m *mailbox[T]) take() []T {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -70,6 +70,23 @@ func (l Line) String() string {
 	return fmt.Sprintf("line(%d)", uint8(l))
 }
 
+// MarshalText gives the name, so that a line is one in JSON, also as a key.
+func (l Line) MarshalText() ([]byte, error) {
+	if l >= lineCount {
+		return nil, fmt.Errorf("there is no %v", l)
+	}
+	return []byte(l.String()), nil
+}
+
+// UnmarshalText reads a name, as ParseLine does.
+func (l *Line) UnmarshalText(b []byte) error {
+	line, err := ParseLine(string(b))
+	if err == nil {
+		*l = line
+	}
+	return err
+}
+
 // Output tells whether the line is one that we drive.
 func (l Line) Output() bool { return l < outputCount }
 

@@ -2,6 +2,7 @@ package turnstile
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +14,26 @@ func monotonic() (int64, error) {
 		return 0, err
 	}
 	return ts.Nano(), nil
+}
+
+// atMonotonic is the time at a reading of CLOCK_MONOTONIC, in nanoseconds.
+func atMonotonic(ns int64) time.Time {
+	now := time.Now()
+	mono, err := monotonic()
+	if err != nil {
+		return now
+	}
+	return now.Add(time.Duration(ns - mono))
+}
+
+// monotonicAt is the reading of CLOCK_MONOTONIC at a time, in nanoseconds.
+func monotonicAt(t time.Time) int64 {
+	now := time.Now()
+	mono, err := monotonic()
+	if err != nil {
+		return 0
+	}
+	return mono - int64(now.Sub(t))
 }
 
 // lock keeps a second process off the file until this one ends, however it does.

@@ -80,6 +80,8 @@ var only = map[string][]string{
 	"github.com/pelletier/go-toml":        {"internal/config", "cmd/gatectl"},
 	"github.com/prometheus/client_golang": {"internal/ledgerhttp"},
 	"github.com/coreos/go-systemd":        {"internal/alive"},
+	"github.com/stianeikeland/go-rpio":    {"hardware/turnstile"},
+	"github.com/warthog618/go-gpiocdev":   {"hardware/turnstile"},
 }
 
 type pkg struct {
