@@ -48,6 +48,13 @@ func (s *stage) pulses(k int) (n int) {
 	return n
 }
 
+// open reports whether gate k's relay is active.
+func (s *stage) open(k int) bool {
+	s.t.Helper()
+	e := s.relay(k)
+	return len(e) > 0 && e[len(e)-1].Active
+}
+
 // fired lists the claims that gate k marked before it moved the relay.
 func (s *stage) fired(k int) (out []string) {
 	s.t.Helper()
