@@ -224,7 +224,7 @@ func (d *daemon) head() wire.Head {
 	ctx, cancel := context.WithTimeout(context.Background(), statusPatience)
 	defer cancel()
 	if s, err := d.status(ctx); err == nil {
-		h.Clock, h.Mode, h.Note = s.Clock, s.Mode, s.Note()
+		h.Place, h.Clock, h.Mode, h.Note = s.Place, s.Clock, s.Mode, s.Note()
 	}
 	return h
 }

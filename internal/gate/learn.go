@@ -146,6 +146,9 @@ func (g *Gate) took(ctx context.Context, got ticket.Learned) {
 	} else if len(got.Codes) > 0 && g.programme != nil {
 		g.verify(ctx, *g.programme)
 	}
+	if got.Place != "" {
+		g.moveTo(got.Place)
+	}
 	for _, e := range got.Closed {
 		g.closed[e] = true
 		g.kick()
@@ -166,6 +169,16 @@ func (g *Gate) took(ctx context.Context, got ticket.Learned) {
 	if len(got.Revoked) > 0 {
 		g.recheck(ctx)
 	}
+}
+
+// moveTo takes another place over, on the ledger's word: this device is a spare
+// that replaces the box that stood there.
+func (g *Gate) moveTo(place string) {
+	if place == g.o.Place {
+		return
+	}
+	g.o.Log.Warn("this device stands at another place now", "place", place, "was", g.o.Place)
+	g.o.Place = place
 }
 
 // presume ends a claim of this device that a lost store had left open.

@@ -430,3 +430,29 @@ func TestStayingClaimDoesNotOpenForNobody(t *testing.T) {
 		}
 	})
 }
+
+func TestASpareTakesOverAPlace(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *rig) {
+		place := func(pos uint64, device ticket.Source, place string) ticket.Record {
+			return ticket.Record{Source: "ledger/1", Run: 7, Pos: pos, Feed: &ticket.Feed{
+				Subject: ticket.GateSubject(device), Version: pos, At: 1,
+				Gate: &ticket.FeedGate{Device: device, Place: place, Role: "gate", State: "enrolled"}}}
+		}
+		r.learn(place(2, "other", "East"))
+		r.line(r.mint(1))
+		if v := r.last(); v.Gate != "North" {
+			t.Fatalf("took another device's place: %+v", v)
+		}
+		r.learn(place(3, "a", "West"))
+		r.wait(2 * time.Second)
+		r.line(r.mint(2))
+		if v := r.last(); v.Gate != "West" {
+			t.Fatalf("%+v", v)
+		}
+		r.crash()
+		r.line(r.mint(3))
+		if v := r.last(); v.Gate != "West" {
+			t.Fatalf("forgot its place over a restart: %+v", v)
+		}
+	})
+}

@@ -19,6 +19,9 @@ func (g *Gate) start(ctx context.Context) error {
 		g.leftOpen(ctx, c)
 	}
 	g.lastEvent = saved.LastEvent
+	if saved.Place != "" {
+		g.moveTo(saved.Place)
+	}
 	for _, e := range saved.Closed {
 		g.closed[e] = true
 	}

@@ -30,6 +30,9 @@ func (s *Store) Learn(ctx context.Context, arrived []ticket.Arrival) (out ticket
 	return out, nil
 }
 
+// enrolled is the state of a device that stands at its place.
+const enrolled = "enrolled"
+
 type learner struct {
 	store *Store
 	tx    kv.Tx
@@ -135,6 +138,8 @@ func (l *learner) feed(r ticket.Record) error {
 		l.out.Codes = append(l.out.Codes, f.Codes.Event)
 	case f.Revoke != nil:
 		l.out.Revoked = append(l.out.Revoked, f.Revoke.Ticket)
+	case f.Gate != nil && f.Gate.Device == l.store.device && f.Gate.State == enrolled:
+		l.out.Place = f.Gate.Place
 	case f.Closed != nil:
 		l.out.Closed = append(l.out.Closed, f.Closed.Event)
 		return l.tx.Put(bClosed, []byte(f.Closed.Event), nil)

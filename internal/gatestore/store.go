@@ -154,6 +154,11 @@ func (s *Store) Saved() (out ticket.Saved, err error) {
 		} else if rec != nil && rec.Programme != nil {
 			out.Programme = rec.Programme.Signed
 		}
+		if f, err := feedOf(tx, ticket.GateSubject(s.device)); err != nil {
+			return err
+		} else if f != nil && f.Gate != nil && f.Gate.State == enrolled {
+			out.Place = f.Gate.Place
+		}
 		if out.Closed, err = closedEvents(tx); err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ type Learned struct {
 	Codes     []string // events whose code list changed
 	Closed    []string // events that are over
 	Revoked   []ID     // tickets whose revocation changed
+	Place     string   // where the ledger says this device stands now; "": nothing new
 	Own       []Claim  // pending claims of this device that another store of it had written
 	Aside     int      // records that could not be read, set aside
 	Forked    []Claim  // revisions that exist with two contents: a store was lost
@@ -39,6 +40,7 @@ type Saved struct {
 	Mode      GateMode // "" where none was set
 	Floor     Floor
 	Programme []byte   // the signed programme of the highest version, nil: none
+	Place     string   // where the ledger said last that this device stands; "": it never did
 	LastEvent string   // the event that was on when the clock could last be trusted
 	Closed    []string // events that the ledger closed
 	Open      []Claim  // own claims that are pending
