@@ -56,6 +56,7 @@ type NATSStatus struct {
 	LastError         string // why it is not connected, as far as known
 	Reconnects        uint64
 	Rebuilt           uint64 // times that the library had closed the connection for good
+	Refused           uint64 // the broker refused the key of a connection that it had once accepted
 	Violations        uint64 // the broker refused a subject
 	Dropped           uint64 // a subscription was too slow and lost messages
 	CertificateNotice string // see ExpiryNotice
@@ -80,7 +81,7 @@ type NATS struct {
 	lost     chan struct{} // the library closed the connection
 	notAfter atomic.Int64  // of the server's certificate, Unix seconds
 
-	reconnects, rebuilt, violations, dropped atomic.Uint64
+	reconnects, rebuilt, refused, violations, dropped atomic.Uint64
 
 	complaints map[string]time.Time // under mu: when each kind was last logged
 }

@@ -21,7 +21,7 @@ func (c *NATS) Close() {
 // Status tells how the connection stands.
 func (c *NATS) Status() NATSStatus {
 	s := NATSStatus{Reconnects: c.reconnects.Load(), Rebuilt: c.rebuilt.Load(),
-		Violations: c.violations.Load(), Dropped: c.dropped.Load(),
+		Refused: c.refused.Load(), Violations: c.violations.Load(), Dropped: c.dropped.Load(),
 		CertificateNotice: ExpiryNotice(c.expires(), c.o.Now())}
 	c.mu.Lock()
 	nc := c.cur
@@ -170,6 +170,9 @@ func (c *NATS) asyncError(err error) {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		c.violations.Add(1)
 		c.complain("violation", "broker refused a subject", err)
+	case errors.Is(err, nats.ErrAuthorization):
+		c.refused.Add(1)
+		c.complain("refused", "broker refused this device's key", err)
 	case errors.Is(err, nats.ErrSlowConsumer):
 		c.dropped.Add(1)
 		c.complain("slow", "messages dropped, they will be fetched", err)
