@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"admitone/internal/lab"
+	"admitone/internal/ticket"
 )
 
 func labCommands() []command {
@@ -16,7 +17,10 @@ func labCommands() []command {
 
 // runLab hands the line over; the lab tells its own errors.
 func runLab(ctx context.Context, c *call) error {
-	switch lab.Main(ctx, c.args, c.env.stdin, c.env.stdout, c.env.stderr) {
+	switch lab.Main(ctx, c.args, lab.Terminal{Out: c.env.stdout, Err: c.env.stderr, Verdict: func(v ticket.Verdict) error {
+		c.out.line(verdictLine(v), nil)
+		return c.out.w.Flush()
+	}}) {
 	case exitOK:
 		return nil
 	case exitUsage:

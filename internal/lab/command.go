@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"admitone/internal/ticket"
 )
 
 // Usage is what `gatectl lab` prints for help.
@@ -40,35 +42,43 @@ verdicts.jsonl, results.jsonl, turnstile.jsonl and log beside it.
 // errUsage asks Main to print the usage.
 var errUsage = errors.New("wrong arguments")
 
+// Terminal is where a lab command speaks.
+type Terminal struct {
+	Out, Err io.Writer
+
+	// Verdict prints a gate's verdict on Out; for the demonstration.
+	Verdict func(ticket.Verdict) error
+}
+
 // Main runs one lab command and gives the exit code: 0, 1 where it failed, 2 for
 // wrong arguments.
-func Main(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	err := command(ctx, args, stdout)
+func Main(ctx context.Context, args []string, t Terminal) int {
+	err := command(ctx, args, t)
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprint(stderr, Usage)
+		fmt.Fprint(t.Err, Usage)
 		return 2
 	}
-	fmt.Fprintln(stderr, "lab:", err)
+	fmt.Fprintln(t.Err, "lab:", err)
 	return 1
 }
 
-func command(ctx context.Context, args []string, stdout io.Writer) error {
+func command(ctx context.Context, args []string, t Terminal) error {
 	if len(args) < 2 {
 		return errUsage
 	}
 	verb, dir, rest := args[0], args[1], args[2:]
 	switch verb {
 	case "up":
-		return up(dir, rest, stdout)
+		return up(dir, rest, t.Out)
 	case "serve":
 		return serve(ctx, dir, rest)
 	case "demo":
-		return runDemo(ctx, dir, stdout)
+		return runDemo(ctx, dir, t)
 	case "mint":
-		return mint(dir, rest, stdout)
+		return mint(dir, rest, t.Out)
 	case "passage", "mode", "clock":
 		if len(rest) != 2 {
 			return errUsage

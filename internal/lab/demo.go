@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"admitone/internal/control"
 	"admitone/internal/pictures/demo"
 	"admitone/internal/ticket"
 )
@@ -30,7 +28,8 @@ const (
 
 // runDemo is `make run`: a lab with cameras and the public demo key, to which the
 // pictures of a folder are played. It runs until ctx ends, and leaves nothing.
-func runDemo(ctx context.Context, folder string, stdout io.Writer) error {
+func runDemo(ctx context.Context, folder string, t Terminal) error {
+	stdout := t.Out
 	frames, err := readFrames(folder)
 	if err != nil {
 		return err
@@ -61,7 +60,7 @@ func runDemo(ctx context.Context, folder string, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("start demonstration: %w", err)
 	}
-	p := &player{lab: l, folder: folder, out: stdout, colour: isTerminal(stdout), seen: make(chan ticket.Verdict, 64)}
+	p := &player{lab: l, folder: folder, t: t, seen: make(chan ticket.Verdict, 64)}
 	fmt.Fprintf(stdout, `
   the operators' page   %s/#key=%s
   show a picture        cp FILE.jpg %s/   (and remove it again)
@@ -100,31 +99,21 @@ func readFrames(folder string) (frames []demo.Frame, err error) {
 	return frames, nil
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
-}
-
 // player shows pictures to the gates and compares what they say.
 type player struct {
 	lab    *Lab
 	folder string
-	colour bool
 	seen   chan ticket.Verdict
 	wrong  int
 
-	mu  sync.Mutex
-	out io.Writer
+	mu sync.Mutex // one line at a time
+	t  Terminal
 }
 
 func (p *player) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, format, args...)
+	fmt.Fprintf(p.t.Out, format, args...)
 }
 
 // watch prints what a gate says.
@@ -134,7 +123,12 @@ func (p *player) watch(ctx context.Context, k int) error {
 		if err := json.Unmarshal(line, &v); err != nil {
 			return fmt.Errorf("watch gate %d: %w", k, err)
 		}
-		p.say("%s\n", control.Text(v, p.colour))
+		p.mu.Lock()
+		err := p.t.Verdict(v)
+		p.mu.Unlock()
+		if err != nil {
+			return err
+		}
 		select {
 		case p.seen <- v:
 		default: // nobody compares any more
