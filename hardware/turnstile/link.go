@@ -28,6 +28,7 @@ const (
 type link struct {
 	in    io.WriteCloser
 	out   frames
+	pid   int
 	kill  func()
 	reap  func() error
 	first chan frame // opened or refused
@@ -55,7 +56,7 @@ func startKeeper(command []string, stderr io.Writer) (*link, error) {
 		return nil, err
 	}
 	return &link{
-		in: in, out: newFrames(out), kill: func() { _ = cmd.Process.Kill() }, reap: cmd.Wait,
+		in: in, out: newFrames(out), pid: cmd.Process.Pid, kill: func() { _ = cmd.Process.Kill() }, reap: cmd.Wait,
 		first: make(chan frame, 1), waiting: map[uint64]chan frame{}, gone: make(chan struct{}),
 	}, nil
 }

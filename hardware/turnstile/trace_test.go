@@ -132,10 +132,21 @@ func TestFileThatIsNoTrace(t *testing.T) {
 
 const childTrace = "TURNSTILE_TEST_TRACE"
 
-// TestMain is the child of TestKilledProcess where it is told a trace.
+// TestMain is the child of TestKilledProcess where it is told a trace, and a
+// keeper or its parent where its first argument says so.
 func TestMain(m *testing.M) {
+	switch flag := os.Args[1:]; {
+	case len(flag) > 0 && flag[0] == "keeper":
+		os.Exit(Keeper(os.Stdin, os.Stdout, os.Stderr, openPads))
+	case len(flag) > 0 && flag[0] == "parent":
+		os.Exit(keptParent(flag[1:]))
+	}
 	path := os.Getenv(childTrace)
 	if path == "" {
+		// A child with the race detector would take a second to end.
+		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 	s, err := NewSim(SimOptions{Path: path})
