@@ -3,6 +3,7 @@
 //
 //	gated -config FILE                 run until SIGTERM or SIGINT
 //	gated -config FILE -check-config   print every problem and exit 1, or 0 if there is none
+//	gated doctor -config FILE [-json]  look at everything around the gate, change nothing; exit 1 if something is bad
 //	gated db verify STORE              check a store file; exit 0 if it is sound
 package main
 
@@ -42,6 +43,9 @@ type environment struct {
 func run(ctx context.Context, args []string, env environment) int {
 	if len(args) > 0 && args[0] == "db" {
 		return verify(args[1:], env)
+	}
+	if len(args) > 0 && args[0] == "doctor" {
+		return doctor(ctx, args[1:], env)
 	}
 	flags := flag.NewFlagSet("gated", flag.ContinueOnError)
 	flags.SetOutput(env.stderr)
