@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -140,6 +141,8 @@ func (r *report) value(path string, x any, v reflect.Value) {
 		r.structure(path, x, v)
 	case reflect.Slice:
 		r.slice(path, x, v)
+	case reflect.Map:
+		r.entries(path, x, v)
 	default:
 		r.scalar(path, x, v)
 	}
@@ -198,6 +201,23 @@ func (r *report) slice(path string, x any, v reflect.Value) {
 	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
 	for i, item := range list {
 		r.value(fmt.Sprintf("%s[%d]", path, i), item, v.Index(i))
+	}
+}
+
+// entries fills a map whose keys are its own.
+func (r *report) entries(path string, x any, v reflect.Value) {
+	t, ok := x.(map[string]any)
+	if !ok {
+		r.addf(path, "write it as a table: { name = …, name = … }", "%s is not a table", show(x))
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		item, problems := reflect.New(v.Type().Elem()).Elem(), len(r.list)
+		r.value(join(path, name), t[name], item)
+		if len(r.list) == problems {
+			v.SetMapIndex(reflect.ValueOf(name), item)
+		}
 	}
 }
 

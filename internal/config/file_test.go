@@ -31,7 +31,7 @@ func TestEveryFieldDecodes(t *testing.T) {
 					walk(path+"."+f.Name, f.Type)
 				}
 			}
-		case reflect.Slice, reflect.Pointer:
+		case reflect.Slice, reflect.Pointer, reflect.Map:
 			walk(path, typ.Elem())
 		case reflect.String, reflect.Bool, reflect.Int:
 		default:
@@ -81,7 +81,7 @@ func TestWrittenIsRead(t *testing.T) {
 		Lanes: []Lane{{
 			Name: "1", PassageTimeout: ms(7000), OnNoPassage: Annul, LatePassage: ms(30_000), Credits: 1, ReleaseTime: ms(5000),
 			Turnstile: Turnstile{
-				Driver: "sim", File: filepath.Join(dir, "t"), Release: ReleasePulse, Pulse: ms(500), Gap: ms(300), MaxOn: ms(15_000),
+				Driver: "sim", File: filepath.Join(dir, "t"), Release: ReleasePulse, Pulse: ms(500), Gap: ms(300), Debounce: ms(20), MaxOn: ms(15_000),
 				Inputs: []string{PassageIn}, Passage: "never",
 			},
 			Readers: []Reader{{Driver: "line", Path: filepath.Join(dir, "line")}},

@@ -55,40 +55,6 @@ type Lane struct {
 // the result.
 func (l Lane) Sensor() bool { return l.Turnstile.has(PassageIn) }
 
-// Turnstile says what the relay, the lamps and the inputs hang on.
-type Turnstile struct {
-	Driver    string   `toml:"driver"`               // "sim"
-	File      string   `toml:"file,omitempty"`       // sim: each change of a line is appended here
-	Release   Release  `toml:"release,omitempty"`    // default pulse
-	Pulse     Duration `toml:"pulse,omitempty"`      // default 500ms
-	Gap       Duration `toml:"gap,omitempty"`        // between two pulses; default 300ms
-	HoldAfter Duration `toml:"hold_after,omitempty"` // hold: how long after the passage; default 0s
-	MaxOn     Duration `toml:"max_on,omitempty"`     // the relay is never on for longer; default 15s
-	ActiveLow []string `toml:"active_low,omitempty"` // the lines that are active at a low level
-	Inputs    []string `toml:"inputs,omitempty"`     // the inputs that are wired; none by default
-	Passage   string   `toml:"passage,omitempty"`    // sim: what its people do, auto (default), never or twice
-}
-
-func (t Turnstile) has(input string) bool {
-	for _, in := range t.Inputs {
-		if in == input {
-			return true
-		}
-	}
-	return false
-}
-
-// The lines of a turnstile.
-const (
-	PassageIn  = "passage_in"
-	PassageOut = "passage_out"
-	Ready      = "ready"
-	Alarm      = "alarm"
-)
-
-func inputs() []string  { return []string{PassageIn, PassageOut, Ready, Alarm} }
-func outputs() []string { return []string{"relay", "red", "green", "amber", "buzzer"} }
-
 // Camera delivers pictures.
 type Camera struct {
 	Driver string `toml:"driver,omitempty"` // "folder", the default: the newest picture of a folder is what it sees
@@ -118,10 +84,6 @@ func (l *Lane) setDefaults() {
 		Credits: 1, ReleaseTime: ms(5000),
 	}
 	l.Turnstile.setDefaults()
-}
-
-func (t *Turnstile) setDefaults() {
-	*t = Turnstile{Release: ReleasePulse, Pulse: ms(500), Gap: ms(300), MaxOn: ms(15_000), Passage: "auto"}
 }
 
 func (c *Camera) setDefaults() { *c = Camera{Driver: "folder", FPS: 10} }
@@ -160,7 +122,7 @@ func (g *Gate) complete(dir string) {
 		if l.Name == "" {
 			l.Name = strconv.Itoa(i + 1)
 		}
-		resolve(&l.Turnstile.File, dir)
+		l.Turnstile.complete(dir)
 		for j := range l.Readers {
 			l.Readers[j].complete(dir)
 		}

@@ -62,6 +62,7 @@ func (g *Gate) checkLanes(r *report) {
 			rd.checkOnce(r, fmt.Sprintf("%s.reader[%d].path", at, j), paths)
 		}
 	}
+	g.sharedPins(r)
 }
 
 func (l *Lane) check(r *report, at string, fireWithin time.Duration) {
@@ -89,27 +90,6 @@ func (l *Lane) check(r *report, at string, fireWithin time.Duration) {
 			r.addf(at+".camera.fps", "set it from 1 to 60", "%d pictures a second cannot be", c.FPS)
 		}
 	}
-}
-
-func (t *Turnstile) check(r *report, at string, l *Lane) {
-	r.driver(at+".driver", t.Driver, "sim")
-	if t.Driver == "sim" {
-		r.required(at+".file", t.File, "name the file that each change of a line is appended to")
-		r.oneOf(at+".passage", t.Passage, []string{"auto", "never", "twice"})
-	}
-	r.positive(at+".pulse", t.Pulse)
-	r.positive(at+".max_on", t.MaxOn)
-	if t.Release == ReleasePulse && t.Pulse > t.MaxOn {
-		r.addf(at+".max_on", "set it to at least pulse", "%s is shorter than pulse %s", t.MaxOn, t.Pulse)
-	}
-	if t.Release == ReleasePulse && t.Pulse > l.PassageTimeout {
-		r.addf(at+".pulse", "set it below passage_timeout", "%s is longer than passage_timeout %s", t.Pulse, l.PassageTimeout)
-	}
-	if t.Release == ReleaseHold && t.MaxOn < l.PassageTimeout+t.HoldAfter {
-		r.addf(at+".max_on", "set it to at least passage_timeout + hold_after", "%s would close the turnstile before passage_timeout %s and hold_after %s are over", t.MaxOn, l.PassageTimeout, t.HoldAfter)
-	}
-	r.names(at+".inputs", t.Inputs, inputs())
-	r.names(at+".active_low", t.ActiveLow, append(outputs(), inputs()...))
 }
 
 func (r *report) required(key, value, right string) {
