@@ -17,9 +17,10 @@ func labCommands() []command {
 
 // runLab hands the line over; the lab tells its own errors.
 func runLab(ctx context.Context, c *call) error {
+	out := newOutput(c.env, false)
 	switch lab.Main(ctx, c.args, lab.Terminal{Out: c.env.stdout, Err: c.env.stderr, Verdict: func(v ticket.Verdict) error {
-		c.out.line(verdictLine(v), nil)
-		return c.out.w.Flush()
+		out.line(verdictLine(v), nil)
+		return out.w.Flush()
 	}}) {
 	case exitOK:
 		return nil

@@ -26,17 +26,22 @@ const (
 	pairApart = 200 * time.Millisecond
 )
 
-// runDemo is `make run`: a lab with cameras and the public demo key, to which the
-// pictures of a folder are played. It runs until ctx ends, and leaves nothing.
+// runDemo demonstrates with the programs beside this one.
 func runDemo(ctx context.Context, folder string, t Terminal) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("start demonstration: %w", err)
+	}
+	return demonstrate(ctx, filepath.Dir(exe), folder, t)
+}
+
+// demonstrate is `make run`: a lab with cameras and the public demo key, to which
+// the pictures of a folder are played. It runs until ctx ends, and leaves nothing.
+func demonstrate(ctx context.Context, bin, folder string, t Terminal) error {
 	stdout := t.Out
 	frames, err := readFrames(folder)
 	if err != nil {
 		return err
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("start demonstration: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "admitone-")
 	if err != nil {
@@ -46,7 +51,7 @@ func runDemo(ctx context.Context, folder string, t Terminal) error {
 	fmt.Fprintln(stdout, "Starting a ledger, a broker and two gates …")
 	programme := demo.Programme()
 	l, err := Up(ctx, Options{
-		Dir: filepath.Join(dir, "lab"), Gates: 2, Bin: filepath.Dir(exe), Cameras: true, Demo: true,
+		Dir: filepath.Join(dir, "lab"), Gates: 2, Bin: bin, Cameras: true, Demo: true,
 		TicketKey: demo.Key(), Programme: &programme,
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"admitone/internal/ticket"
 )
 
-// Gates and the ledger are killed at random moments, 200 times in all, while
+// Gates, ledger and broker are killed at random moments, 200 times in all, while
 // tickets are shown at both gates. Whatever a process was doing, nobody enters
 // twice at one gate, nobody's admission is lost, and nobody's ticket is eaten. What
 // the relays did is audited at the end, as for every lab.
@@ -21,7 +21,7 @@ func TestKills(t *testing.T) {
 	s := stand(t, Options{Gates: 2})
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	crowd := s.rush(seed, map[string]int{"1": 80, "2": 80, "ledger": 40})
+	crowd := s.rush(seed, map[string]int{"1": 75, "2": 75, "ledger": 30, "broker": 20})
 	s.healAll()
 	for k := 1; k <= 2; k++ {
 		s.must(s.AwaitOnline(t.Context(), k))
