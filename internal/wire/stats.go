@@ -10,23 +10,23 @@ type counters struct {
 
 // GateStats counts what happened since Run began.
 type GateStats struct {
-	Refused     uint64 // messages whose author is not their record's source
-	Unreadable  uint64 // records that could not be read
-	OutDropped  uint64 // messages not published: no connection, or too many at once
-	LiveDropped uint64 // live records that came too fast; they are fetched
-	Asked       uint64 // claims asked about
-	Repeated    uint64 // asks sent a second time
-	Unanswered  uint64 // claims the ledger did not answer in time
-	AsksDropped uint64 // asks not sent: too many at once
-	Uploads     uint64 // uploads receipted
-	Uploaded    uint64 // records in them
-	SetAside    uint64 // of these, those the ledger could not read
-	Learned     uint64 // live records learned
-	Fetches     uint64 // fetches that gave records
-	Fetched     uint64 // records in them
-	FetchEmpty  uint64 // fetches that gave none
-	Served      uint64 // fetches answered
-	LearnFailed uint64 // times that records could not be stored here
+	Refused     uint64 `json:"refused"`      // messages whose author is not their record's source
+	Unreadable  uint64 `json:"unreadable"`   // records that could not be read
+	OutDropped  uint64 `json:"out_dropped"`  // messages not published: no connection, or too many at once
+	LiveDropped uint64 `json:"live_dropped"` // live records that came too fast; they are fetched
+	Asked       uint64 `json:"asked"`        // claims asked about
+	Repeated    uint64 `json:"repeated"`     // asks sent a second time
+	Unanswered  uint64 `json:"unanswered"`   // claims the ledger did not answer in time
+	AsksDropped uint64 `json:"asks_dropped"` // asks not sent: too many at once
+	Uploads     uint64 `json:"uploads"`      // uploads receipted
+	Uploaded    uint64 `json:"uploaded"`     // records in them
+	SetAside    uint64 `json:"set_aside"`    // of these, those the ledger could not read
+	Learned     uint64 `json:"learned"`      // live records learned
+	Fetches     uint64 `json:"fetches"`      // fetches that gave records
+	Fetched     uint64 `json:"fetched"`      // records in them
+	FetchEmpty  uint64 `json:"fetch_empty"`  // fetches that gave none
+	Served      uint64 `json:"served"`       // fetches answered
+	LearnFailed uint64 `json:"learn_failed"` // times that records could not be stored here
 }
 
 // Stats gives the counts.
