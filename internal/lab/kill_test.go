@@ -89,6 +89,9 @@ func (s *stage) afterKills(p pass, claims []ledger.TicketClaim, fired map[string
 			s.t.Errorf("%s was admitted %d times at gate %s: %+v", p.id, n, gate, claims)
 		}
 	}
+	if conflict {
+		tally["conflict"]++
+	}
 	if conflict != (len(at) > 1) {
 		s.t.Errorf("%s: conflict %v, admitted at %v", p.id, conflict, at)
 	}
