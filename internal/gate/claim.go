@@ -176,7 +176,9 @@ func (g *Gate) fire(ctx context.Context, l *lane, oc *openClaim) {
 	if err := open(); err != nil {
 		// It may have moved: the claim stays open until passage or time-out.
 		g.o.Log.Error("open turnstile", "err", err)
-		g.latch(ctx, l, "the relay cannot be moved: "+err.Error())
+		if l.Turnstile.Ready() { // else it was lost on the way, and says so itself
+			g.latch(ctx, l, "the relay cannot be moved: "+err.Error())
+		}
 		g.say(l, oc.p, ticket.Fault, ticket.Claim{}, oc)
 		return
 	}

@@ -109,11 +109,13 @@ func (g *Gate) wanted(l *lane, now time.Time) Signal {
 		}
 	}
 	switch {
+	case l.emergency:
+		return SignalOpen
 	case now.Before(l.testUntil):
 		return SignalAdmit
 	case now.Before(l.refuseUntil):
 		return SignalRefuse
-	case g.fault != "" || g.verifier == nil:
+	case g.fault != "" || l.lost || g.verifier == nil:
 		return SignalFault
 	case g.mode == ticket.ModeClosed:
 		return SignalClosed

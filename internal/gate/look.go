@@ -76,7 +76,9 @@ type lane struct {
 	signal      Signal
 	signalled   bool
 	renewAt     time.Time // mode free: when the relay is to be renewed
-	testUntil   time.Time // mode test: the green of a test ticket
+	testUntil   time.Time // the green of a test ticket, or of the staff's button
+	lost        bool      // the turnstile's lines are out of reach
+	emergency   bool      // the emergency input holds the turnstile open
 }
 
 func (g *Gate) look(ctx context.Context, l *lane, k Look) {

@@ -55,6 +55,7 @@ func (g *Gate) free(now time.Time) {
 		}
 		l.renewAt = now.Add(l.MaxOn / 3)
 		if err := l.Turnstile.Open(l.MaxOn); err != nil {
+			l.renewAt = now.Add(time.Second)
 			g.o.Log.Error("hold turnstile open", "lane", l.Name, "err", err)
 		}
 	}

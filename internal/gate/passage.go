@@ -35,6 +35,12 @@ func (g *Gate) turnstile(ctx context.Context, l *lane, e TurnstileEvent) {
 		g.event(ctx, ticket.Event{Type: ticket.EventEmergency, Lane: l.Name, Detail: "the turnstile's alarm is off"}, "")
 	case LinesFailed:
 		g.latch(ctx, l, "a line of the turnstile cannot be written")
+	case LinesLost, LinesBack:
+		g.lines(ctx, l, e == LinesLost)
+	case EmergencyOn, EmergencyOff:
+		g.emergency(ctx, l, e == EmergencyOn)
+	case StaffPress:
+		g.staff(ctx, l)
 	}
 	g.signal(l)
 }
@@ -53,8 +59,10 @@ func (g *Gate) passed(ctx context.Context, l *lane) {
 		return
 	}
 	switch now := time.Now(); {
-	case g.mode == ticket.ModeFree || now.Before(l.testUntil):
-		return // the turnstile is open, or being tried
+	case g.mode == ticket.ModeFree || l.emergency:
+		return // the turnstile is open
+	case now.Before(l.testUntil):
+		g.afterPassage(l) // it was opened without a claim
 	case len(l.open) == 0 && now.Before(l.lateUntil):
 		l.lateUntil, l.annuls = time.Time{}, 0
 		g.trust(ctx, l)

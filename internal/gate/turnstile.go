@@ -32,6 +32,11 @@ const (
 	AlarmOff
 	PulseEnd    // the relay became inactive again
 	LinesFailed // a line could not be written
+	LinesLost   // the lines are out of reach: nothing opens until LinesBack
+	LinesBack
+	EmergencyOn // the turnstile has opened already, and stays so until EmergencyOff
+	EmergencyOff
+	StaffPress // staff want one person let through
 )
 
 // Turnstile is the device of one lane. It bounds the relay's on-time by itself,
