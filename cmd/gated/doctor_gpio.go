@@ -55,9 +55,9 @@ func (x *examination) board() {
 func (x *examination) turnstile(about string, t config.Turnstile) {
 	soc := x.soc()
 	switch t.Driver {
-	case "sim":
+	case config.DriverSim:
 		x.warn(about, "set driver to \"gpiochip\", or to \"rpio\" on a Raspberry Pi up to 4, once it is wired", "simulated: no line of this board is touched")
-	case "rpio":
+	case config.DriverRPIO:
 		if !registers(soc) {
 			x.bad(about, "set driver to \"gpiochip\"", "driver rpio is for Raspberry Pi 0 to 4, and this is another board")
 			return
@@ -67,9 +67,32 @@ func (x *examination) turnstile(about string, t config.Turnstile) {
 		}
 		x.warn(about+", after a crash", "wire a pulse limiter (hardware/README.md), or use driver \"gpiochip\"",
 			"registers keep their level when a process is gone: the keeper and ExecStopPost make the relay idle, the kernel does not")
-	case "gpiochip":
-		x.gpiochip(about, chipOf(soc), nil)
+	case config.DriverGPIOChip:
+		x.gpiochip(about, t.Chip, t.Pins)
 	}
+	if t.Driver != config.DriverSim && chipOf(soc) != "" {
+		x.bootLevel(about, t)
+	}
+}
+
+// bootLevel looks at what a Raspberry Pi's pin does between power-on and the
+// daemon's start: 0 to 8 are pulled up, 9 to 27 down (BCM2835 ARM Peripherals, page
+// 102), and 14 is driven high as the serial console's output.
+func (x *examination) bootLevel(about string, t config.Turnstile) {
+	pin, wired := t.Pins["relay"]
+	if !wired {
+		return
+	}
+	high := pin <= 8 || pin == 14
+	if high == slices.Contains(t.ActiveLow, "relay") {
+		return
+	}
+	level := "low"
+	if high {
+		level = "high"
+	}
+	x.warn(about+", at boot", "wire the relay to a pin with the other pull, or a 4.7 kOhm resistor to its idle level, and see it in the boot test (hardware/README.md)",
+		"the relay is on pin %d, which is %s from power-on, and %s is active: it opens at every boot", pin, level, level)
 }
 
 // gpiochip looks at the chip with a label, and at the lines on it.
