@@ -1,8 +1,13 @@
-// Package camera gives grey frames: from a folder of pictures, as a rehearsal
-// shows them, and from picture files.
+// Package camera gives grey frames: from a video device (V4L2), from a program
+// that writes motion JPEG (Child), from a folder of pictures, as a rehearsal
+// shows them (Folder), and from picture files.
 //
-// It stands alone: it imports nothing else of this project, and runs on any
-// system.
+// A camera is never the end of anything: what is unplugged, stalls, lies or sends
+// noise is closed and opened again, with a growing pause, and State says why there
+// are no pictures meanwhile. Each loss is logged once, and its end once.
+//
+// The package stands alone: it imports nothing else of this project, and builds
+// for any system. Video devices are Linux's.
 package camera
 
 import (
@@ -27,6 +32,10 @@ type Frame struct {
 // the call must be copied. While out is busy frames are dropped, never queued.
 type Source interface {
 	Run(ctx context.Context, out func(Frame)) error
+
+	// State is nil while frames come, and says why they do not otherwise. Any
+	// goroutine may ask.
+	State() error
 }
 
 // The largest frame that a gate works on. What is larger is averaged down.

@@ -3,7 +3,18 @@ package camera
 // Fit returns the frame scaled down to at most w x h pixels, keeping its shape;
 // each pixel is the average of the area that it covers. A frame that fits already
 // is returned as it is, with the same pixels. No side may be longer than MaxSide.
-func (f Frame) Fit(w, h int) Frame {
+func (f Frame) Fit(w, h int) Frame { return new(fitter).fit(f, w, h) }
+
+// fitter fits frames of one size after another in the same memory.
+type fitter struct {
+	w, h, outW, outH int // what the spans are for
+	cols, rows       []span
+	sums             []uint64 // one row of the result, in pixels times weights
+	pix              []byte
+}
+
+// fit is Frame.Fit; the pixels of the result are the fitter's until the next call.
+func (t *fitter) fit(f Frame, w, h int) Frame {
 	if f.W <= w && f.H <= h || f.W < 1 || f.H < 1 || w < 1 || h < 1 {
 		return f
 	}
@@ -13,19 +24,21 @@ func (f Frame) Fit(w, h int) Frame {
 	} else {
 		out.W = max(1, f.W*h/f.H)
 	}
-	out.Stride = out.W
-	out.Pix = make([]byte, out.W*out.H)
-
-	cols := spans(f.W, out.W)
-	rows := spans(f.H, out.H)
-	sums := make([]uint64, out.W) // one row of the result, in pixels times weights
-	area := uint64(f.W) * uint64(f.H)
-	for y, r := range rows {
-		clear(sums)
-		for sy := r.from; sy < r.to; sy++ {
-			addRow(sums, f.Pix[sy*f.Stride:][:f.W], cols, r.weight(sy, out.H))
+	if t.w != f.W || t.h != f.H || t.outW != out.W || t.outH != out.H {
+		*t = fitter{
+			w: f.W, h: f.H, outW: out.W, outH: out.H, cols: spans(f.W, out.W), rows: spans(f.H, out.H),
+			sums: make([]uint64, out.W), pix: make([]byte, out.W*out.H),
 		}
-		for x, s := range sums {
+	}
+	out.Stride, out.Pix = out.W, t.pix
+
+	area := uint64(f.W) * uint64(f.H)
+	for y, r := range t.rows {
+		clear(t.sums)
+		for sy := r.from; sy < r.to; sy++ {
+			addRow(t.sums, f.Pix[sy*f.Stride:][:f.W], t.cols, r.weight(sy, out.H))
+		}
+		for x, s := range t.sums {
 			out.Pix[y*out.Stride+x] = byte((s + area/2) / area)
 		}
 	}

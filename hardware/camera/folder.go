@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,8 @@ type Folder struct {
 	dir   string
 	every time.Duration
 	log   *slog.Logger
+
+	state atomic.Pointer[error] // of the directory; nil: it can be read
 
 	told  map[string]fs.FileInfo // files reported, as they were then; nil: by name alone
 	shown fs.FileInfo            // the file that the scene was decoded from, or nil
@@ -85,6 +88,15 @@ func (c *Folder) Run(ctx context.Context, out func(Frame)) error {
 	}
 }
 
+// State is nil while the directory can be read: a picture that cannot is darkness,
+// as is none.
+func (c *Folder) State() error {
+	if err := c.state.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // look decodes the picture that is to be seen, if it is not the one seen already.
 func (c *Folder) look() {
 	newest := c.newest()
@@ -120,9 +132,12 @@ func unchanged(a, b fs.FileInfo) bool {
 func (c *Folder) newest() fs.FileInfo {
 	entries, err := os.ReadDir(c.dir) // sorted by name
 	if err != nil {
-		c.tell(".", nil, "read camera folder", err)
+		err = fmt.Errorf("read camera folder: %w", err)
+		c.state.Store(&err)
+		c.tell(".", nil, "no camera folder", err)
 		return nil
 	}
+	c.state.Store(nil)
 	c.sortOut(entries)
 	for _, e := range slices.Backward(entries) {
 		if !isPictureName(e.Name()) {

@@ -78,6 +78,7 @@ var only = map[string][]string{
 	"go.etcd.io/bbolt":                    {"internal/boltfile"},
 	"github.com/nats-io/nats.go":          {"internal/wire"},
 	"github.com/nats-io/nats-server":      {"internal/wire/broker"},
+	"github.com/blackjack/webcam":         {"hardware/camera"},
 	"github.com/makiuchi-d/gozxing":       {"internal/scan", "internal/qr"},
 	"github.com/veraison/go-cose":         {"internal/ticket"},
 	"github.com/pelletier/go-toml":        {"internal/config", "cmd/gatectl"},
