@@ -83,13 +83,13 @@ func (c controlled) Sim(_ context.Context, s control.Sim) error {
 			continue
 		}
 		if s.Passage != "" {
-			return l.sim.SetPassage(turnstile.Passage(s.Passage))
+			return l.lines.SetPassage(turnstile.Passage(s.Passage))
 		}
 		line, err := turnstile.ParseLine(s.Input)
 		if err != nil {
 			return err
 		}
-		return l.sim.SetInput(line, s.Active)
+		return l.lines.SetInput(line, s.Active)
 	}
 	return fmt.Errorf("no lane %q here", s.Lane)
 }

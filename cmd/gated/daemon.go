@@ -69,7 +69,7 @@ func newDaemon(ctx context.Context, c config.Gate, log *slog.Logger, env environ
 	}
 	d.closers = append(d.closers, marks.Close)
 	for _, l := range c.Lanes {
-		dev, err := openLane(l, log.With("lane", l.Name))
+		dev, err := openLane(l, log.With("lane", l.Name), env.stderr)
 		if err != nil {
 			return d, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 
 // laneDevices are the devices of one lane.
 type laneDevices struct {
-	sim       *turnstile.Sim
+	lines     *turnstile.Kept
 	turnstile *turnstile.Turnstile
 	adapter   *turnstileAdapter
 	readers   []reader.Reader
@@ -29,41 +30,31 @@ type laneDevices struct {
 	log       *slog.Logger
 }
 
-func openLane(c config.Lane, log *slog.Logger) (*laneDevices, error) {
+func openLane(c config.Lane, log *slog.Logger, stderr io.Writer) (*laneDevices, error) {
 	l := &laneDevices{frames: newFrames(), log: log}
 	var err error
-	if l.sim, err = openSim(c.Turnstile); err != nil {
+	if l.lines, err = newKept(c.Turnstile, stderr, log); err != nil {
 		return nil, err
 	}
-	l.turnstile, err = turnstile.New(l.sim, turnstile.Options{
-		Log: log, MaxOn: time.Duration(c.Turnstile.MaxOn), Gap: time.Duration(c.Turnstile.Gap),
+	l.turnstile, err = turnstile.New(l.lines, turnstile.Options{
+		Log: log, MaxOn: time.Duration(c.Turnstile.MaxOn), Gap: time.Duration(c.Turnstile.Gap), Debounce: debounce(c.Turnstile),
 	})
 	if err != nil {
-		return nil, errors.Join(err, l.sim.Close())
+		return nil, errors.Join(err, l.lines.Close())
 	}
+	l.tell("turnstile", lost{l.turnstile})
 	l.adapter = &turnstileAdapter{t: l.turnstile, events: make(chan gate.TurnstileEvent)}
 	if err := l.openReaders(c, log); err != nil {
-		return nil, errors.Join(err, l.sim.Close())
+		return nil, errors.Join(err, l.lines.Close())
 	}
 	return l, nil
 }
 
-func openSim(c config.Turnstile) (*turnstile.Sim, error) {
-	o := turnstile.SimOptions{Path: c.File, Passage: turnstile.Passage(c.Passage)}
-	for _, names := range []struct {
-		from []string
-		to   *[]turnstile.Line
-	}{{c.ActiveLow, &o.ActiveLow}, {c.Inputs, &o.Inputs}} {
-		for _, n := range names.from {
-			line, err := turnstile.ParseLine(n)
-			if err != nil {
-				return nil, err
-			}
-			*names.to = append(*names.to, line)
-		}
-	}
-	return turnstile.NewSim(o)
-}
+// lost is a turnstile as the status tells it.
+type lost struct{ t *turnstile.Turnstile }
+
+// State gives the reason why its lines are out of reach.
+func (l lost) State() error { return l.t.Lost() }
 
 func (l *laneDevices) openReaders(c config.Lane, log *slog.Logger) error {
 	for i, r := range c.Readers {
@@ -119,7 +110,7 @@ func (l *laneDevices) watch(look func(gate.Look)) func(camera.Frame) {
 }
 
 func (l *laneDevices) close() error {
-	if err := l.sim.Close(); err != nil {
+	if err := l.lines.Close(); err != nil {
 		return fmt.Errorf("close turnstile: %w", err)
 	}
 	return nil
@@ -172,6 +163,8 @@ func (a *turnstileAdapter) run(ctx context.Context) error {
 		turnstile.PassageIn: gate.PassageIn, turnstile.PassageOut: gate.PassageOut, turnstile.PulseEnd: gate.PulseEnd,
 		turnstile.ReadyOn: gate.ReadyChanged, turnstile.ReadyOff: gate.ReadyChanged,
 		turnstile.AlarmOn: gate.AlarmOn, turnstile.AlarmOff: gate.AlarmOff, turnstile.Fault: gate.LinesFailed,
+		turnstile.DriverLost: gate.LinesLost, turnstile.DriverBack: gate.LinesBack,
+		turnstile.EmergencyOn: gate.EmergencyOn, turnstile.EmergencyOff: gate.EmergencyOff, turnstile.StaffPress: gate.StaffPress,
 	}
 	for {
 		select {

@@ -5,6 +5,8 @@
 //	gated -config FILE -check-config   print every problem and exit 1, or 0 if there is none
 //	gated doctor -config FILE [-json]  look at everything around the gate, change nothing; exit 1 if something is bad
 //	gated db verify STORE              check a store file; exit 0 if it is sound
+//	gated relay-off -config FILE       make every output inactive once, without the daemon
+//	gated keeper                       hold a turnstile's lines for the daemon, which starts it
 package main
 
 import (
@@ -46,6 +48,12 @@ func run(ctx context.Context, args []string, env environment) int {
 	}
 	if len(args) > 0 && args[0] == "doctor" {
 		return doctor(ctx, args[1:], env)
+	}
+	if len(args) > 0 && args[0] == "keeper" {
+		return keeper(args[1:], env)
+	}
+	if len(args) > 0 && args[0] == "relay-off" {
+		return relayOff(args[1:], env)
 	}
 	flags := flag.NewFlagSet("gated", flag.ContinueOnError)
 	flags.SetOutput(env.stderr)

@@ -50,7 +50,7 @@ func Keep(in io.Reader, out io.Writer, open func(Wiring) (Lines, error)) error {
 	if err != nil {
 		return fmt.Errorf("keep lines: %w", err)
 	}
-	lines, err := openPatiently(first.Terms, open)
+	lines, err := openPatiently(first.Terms.Wiring, first.Terms.Retry, open)
 	if err != nil {
 		return errors.Join(err, writeFrame(out, frame{Do: verbRefused, Err: err.Error(), Held: errors.Is(err, ErrHeld)}))
 	}
@@ -70,9 +70,19 @@ func Keep(in io.Reader, out io.Writer, open func(Wiring) (Lines, error)) error {
 	return errors.Join(err, idle, g.Wait())
 }
 
-func openPatiently(t *terms, open func(Wiring) (Lines, error)) (Lines, error) {
-	for until := time.Now().Add(t.Retry); ; {
-		lines, err := open(t.Wiring)
+// Off makes every output inactive once, and gives the lines back. Lines that are
+// in use are tried again for as long as patience lasts.
+func Off(w Wiring, patience time.Duration) error {
+	lines, err := openPatiently(w, patience, Open)
+	if err != nil {
+		return err
+	}
+	return lines.Close()
+}
+
+func openPatiently(w Wiring, patience time.Duration, open func(Wiring) (Lines, error)) (Lines, error) {
+	for until := time.Now().Add(patience); ; {
+		lines, err := open(w)
 		if err == nil || !errors.Is(err, ErrHeld) || time.Now().After(until) {
 			return lines, err
 		}

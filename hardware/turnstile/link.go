@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type link struct {
 
 func startKeeper(command []string, stderr io.Writer) (*link, error) {
 	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Args[0] = os.Args[0] // so that a list of processes names the program
 	cmd.Stderr, cmd.SysProcAttr = stderr, apart()
 	in, err := cmd.StdinPipe()
 	if err != nil {

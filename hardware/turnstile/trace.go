@@ -39,7 +39,7 @@ func openTrace(o SimOptions) (*trace, error) {
 	}
 	t.w = t.file
 	if err := lock(t.file); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s, which another process may hold: %w", o.Path, err), t.file.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w by another process: %w", o.Path, ErrHeld, err), t.file.Close())
 	}
 	if err := t.repair(); err != nil {
 		return nil, errors.Join(fmt.Errorf("repair %s: %w", o.Path, err), t.file.Close())

@@ -118,7 +118,4 @@ func (w Wiring) inputs() []Line {
 	return slices.DeleteFunc(w.lines(), func(l Line) bool { return !l.Input() })
 }
 
-// debounces tells whether the driver debounces its inputs by itself.
-func (w Wiring) debounces() bool { return w.Driver == DriverGPIOChip && w.Debounce > 0 }
-
 func (w Wiring) activeLow(line Line) bool { return slices.Contains(w.ActiveLow, line) }

@@ -119,6 +119,19 @@ type gateState struct {
 	Programme uint64 `json:"programme"`
 	Amnesia   bool   `json:"amnesia"`
 	Link      string `json:"link"`
+	Lanes     []struct {
+		Ready bool `json:"ready"`
+	} `json:"lanes"`
+}
+
+// linked reports whether a gate has all that it needs to judge and to open.
+func (s gateState) linked() bool {
+	for _, l := range s.Lanes {
+		if !l.Ready {
+			return false
+		}
+	}
+	return s.Programme > 0 && !s.Amnesia && s.Link == "up"
 }
 
 // awaitGate waits until a gate answers, and, with linked, until it is online and
@@ -137,7 +150,7 @@ func (l *Lab) awaitGate(ctx context.Context, k int, linked bool) error {
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return err
 		}
-		if linked && (s.Programme == 0 || s.Amnesia || s.Link != "up") {
+		if linked && !s.linked() {
 			return fmt.Errorf("not ready: %s", raw)
 		}
 		return nil
