@@ -78,3 +78,61 @@ func TestAnswerThatCameDuringACommitCounts(t *testing.T) {
 		}
 	})
 }
+
+// A late passage while the next ticket is being decided is the annulled claim's:
+// nothing else has moved the relay.
+func TestLatePassageWhileTheNextIsDecided(t *testing.T) {
+	inBubble(t, func(r *rig) { r.ts.passage = 0 }, func(t *testing.T, r *rig) {
+		r.line(r.mint(1))
+		r.wait(12 * time.Second)
+		r.wire.mu.Lock()
+		r.wire.link = ticket.Link{Up: true}
+		r.wire.mu.Unlock()
+		r.line(r.mint(2))
+		r.wait(100 * time.Millisecond)
+		r.ts.events <- gate.PassageIn
+		r.wait(time.Second)
+		r.wantEnds(ticket.Annulled, ticket.Admitted)
+		r.want("both", r.reasons(), ticket.OK, ticket.OK)
+		if n := r.wire.events(ticket.EventTailgate); n != 0 {
+			t.Fatalf("%d tailgates", n)
+		}
+	})
+}
+
+// A gate that is told to stop while it waits for its store stops without an error.
+func TestStopWhileAClaimWaitsForTheStore(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *rig) {
+		r.mem.OnCommit(func(int) kv.Fate { time.Sleep(time.Second); return kv.Durable })
+		go func() {
+			if err := r.store.SetLastEvent(t.Context(), "e"); err != nil {
+				t.Error(err)
+			}
+		}()
+		r.line(r.mint(1)) // queues behind the commit under way
+		r.cancel()
+		r.wait(2 * time.Second)
+		if r.ts.pulsed() != 0 {
+			t.Fatal("opened after it was told to stop")
+		}
+	})
+}
+
+// A passage that came before the relay moved for the next ticket, while the loop
+// was in the commit of its claim, is the annulled claim's.
+func TestLatePassageDuringTheNextClaimsCommit(t *testing.T) {
+	inBubble(t, func(r *rig) { r.ts.passage = 0 }, func(t *testing.T, r *rig) {
+		r.line(r.mint(1))
+		r.wait(12 * time.Second)
+		r.mem.OnCommit(func(int) kv.Fate { time.Sleep(100 * time.Millisecond); return kv.Durable })
+		r.line(r.mint(2)) // nobody else is there: it fires as soon as it is durable
+		r.wait(50 * time.Millisecond)
+		r.ts.events <- gate.PassageIn
+		r.wait(time.Second)
+		r.wantEnds(ticket.Annulled, ticket.Admitted)
+		late := r.wire.claims(ticket.Admitted)
+		if len(late) != 1 || late[0].Unit.Ticket != (ticket.ID{1}) {
+			t.Fatalf("admitted: %+v", late)
+		}
+	})
+}

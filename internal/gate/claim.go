@@ -182,7 +182,9 @@ func (g *Gate) fire(ctx context.Context, l *lane, oc *openClaim) {
 		g.say(l, oc.p, ticket.Fault, ticket.Claim{}, oc)
 		return
 	}
-	l.lateUntil = time.Time{}
+	if l.lateUntil.After(oc.fired) {
+		l.lateUntil = oc.fired // who passes from now on passes by this claim
+	}
 	if l.signal == SignalAdmit {
 		l.Turnstile.Show(SignalOpen) // so that the next green beeps, for the next person
 		l.signalled = false

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -123,7 +124,11 @@ type Gate struct {
 
 // Counts are what the gate did since it started.
 type Counts struct {
-	Admitted, Refused, Waited, Annulled, Tailgates int
+	Admitted  int `json:"admitted"`
+	Refused   int `json:"refused"`
+	Waited    int `json:"waited"`
+	Annulled  int `json:"annulled"`
+	Tailgates int `json:"tailgates"`
 }
 
 // New makes a gate that starts with Run. The wire may be given later through
@@ -197,8 +202,9 @@ func (g *Gate) lease(l *lane) time.Duration {
 // must then end and start anew.
 func (g *Gate) Run(ctx context.Context) error {
 	if err := g.start(ctx); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
+	outer := ctx
 	eg, ctx := errgroup.WithContext(ctx)
 	for _, l := range g.lanes {
 		eg.Go(func() error { return g.forward(ctx, l) })
@@ -209,7 +215,16 @@ func (g *Gate) Run(ctx context.Context) error {
 		g.quiet()
 		return err
 	})
-	return eg.Wait()
+	return unlessEnded(outer, eg.Wait())
+}
+
+// unlessEnded gives nil for an error that only says that ctx ended: the store did
+// not begin what was asked of it, and nothing is unknown.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }
 
 // tick is how often the loop looks at its deadlines: fine enough for the amber's

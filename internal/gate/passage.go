@@ -20,11 +20,11 @@ const (
 	staffAnnul = 15 * time.Minute
 )
 
-// turnstile takes what a lane's inputs say.
-func (g *Gate) turnstile(ctx context.Context, l *lane, e TurnstileEvent) {
+// turnstile takes what a lane's inputs said at a moment.
+func (g *Gate) turnstile(ctx context.Context, l *lane, e TurnstileEvent, at time.Time) {
 	switch e {
 	case PassageIn:
-		g.passed(ctx, l)
+		g.passed(ctx, l, at)
 	case PulseEnd:
 		g.pulsed(ctx, l)
 	case PassageOut:
@@ -46,10 +46,11 @@ func (g *Gate) turnstile(ctx context.Context, l *lane, e TurnstileEvent) {
 }
 
 // passed settles the oldest claim that fired. A passage without one is late, or
-// an event, but never an admission.
-func (g *Gate) passed(ctx context.Context, l *lane) {
+// an event, but never an admission. A claim that had not fired then moved nothing:
+// the rotation is still that of the annulled one before it.
+func (g *Gate) passed(ctx context.Context, l *lane, at time.Time) {
 	for _, oc := range l.open {
-		if oc.fired.IsZero() {
+		if oc.fired.IsZero() || oc.fired.After(at) {
 			continue
 		}
 		l.annuls = 0
@@ -58,12 +59,12 @@ func (g *Gate) passed(ctx context.Context, l *lane) {
 		g.settle(ctx, l, oc, ticket.Admitted, ticket.OK)
 		return
 	}
-	switch now := time.Now(); {
+	switch {
 	case g.mode == ticket.ModeFree || l.emergency:
 		return // the turnstile is open
-	case now.Before(l.testUntil):
+	case at.Before(l.testUntil):
 		g.afterPassage(l) // it was opened without a claim
-	case len(l.open) == 0 && now.Before(l.lateUntil):
+	case at.Before(l.lateUntil):
 		l.lateUntil, l.annuls = time.Time{}, 0
 		g.trust(ctx, l)
 		g.end(ctx, l.lastAnnulled, ticket.Admitted, ticket.OK, ticket.Annulled)

@@ -51,7 +51,8 @@ type Turnstile interface {
 	Events() <-chan TurnstileEvent
 }
 
-// forward hands a lane's events to the loop.
+// forward hands a lane's events to the loop, with when they came: the loop may be
+// in a commit, and whether somebody passed before or after a relay moved matters.
 func (g *Gate) forward(ctx context.Context, l *lane) error {
 	for {
 		select {
@@ -61,7 +62,8 @@ func (g *Gate) forward(ctx context.Context, l *lane) error {
 			if !ok {
 				return nil
 			}
-			g.box.put(func(ctx context.Context) { g.turnstile(ctx, l, e) })
+			at := time.Now()
+			g.box.put(func(ctx context.Context) { g.turnstile(ctx, l, e, at) })
 		}
 	}
 }

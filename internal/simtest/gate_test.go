@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
@@ -24,6 +25,7 @@ import (
 type Gate struct {
 	w     *World
 	n     int // from 0
+	dice  *dice
 	id    ticket.Source
 	place string
 	site  string
@@ -41,7 +43,8 @@ type Gate struct {
 	doom     doom                    // when the process is to die
 	verdicts []ticket.Verdict
 	results  []ticket.Result
-	lost     []ticket.Run // runs of which a store was lost or put back
+	runs     []ticket.Run // all so far
+	lost     []ticket.Run // those of which a store was lost or put back
 }
 
 // proc is one process of a gate, with its handles on the box.
@@ -76,7 +79,7 @@ type answer struct {
 }
 
 func newGate(w *World, n int, site string) *Gate {
-	g := &Gate{w: w, n: n, id: ticket.Source(fmt.Sprintf("g%d", n+1)), place: fmt.Sprintf("Gate %d", n+1), site: site,
+	g := &Gate{w: w, n: n, dice: newDice(w.seed, firstGate+uint64(n)), id: ticket.Source(fmt.Sprintf("g%d", n+1)), place: fmt.Sprintf("Gate %d", n+1), site: site,
 		mem: kv.NewMem(), link: w.setup.link, ntp: true, fired: map[ticket.ClaimID]bool{}}
 	for i := range w.setup.lanes {
 		g.lanes = append(g.lanes, &lane{g: g, n: i, passage: 200 * time.Millisecond})
@@ -90,7 +93,7 @@ func (g *Gate) reboot() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.boot {
-		g.boot[i] = byte(g.w.dice.N(256))
+		g.boot[i] = byte(g.dice.N(256))
 	}
 	g.bootAt = time.Now().Add(-20 * time.Second)
 	g.fired = map[ticket.ClaimID]bool{}
@@ -122,6 +125,7 @@ func (g *Gate) Up() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
 	g.mu.Lock()
+	g.runs = append(g.runs, p.store.Run())
 	g.proc = p
 	g.mu.Unlock()
 	go func() {
@@ -139,7 +143,7 @@ func (g *Gate) Up() {
 // assemble puts a process together as cmd/gated does.
 func (g *Gate) assemble(p *proc) (err error) {
 	w, log := g.w, g.w.logger(string(g.id))
-	p.store, err = gatestore.New(context.Background(), g.mem, gatestore.Options{Device: g.id, NewRun: w.dice.run})
+	p.store, err = gatestore.New(context.Background(), g.mem, gatestore.Options{Device: g.id, NewRun: g.dice.run})
 	if err != nil {
 		return err
 	}
@@ -202,7 +206,7 @@ func (p *proc) head() wire.Head {
 
 // commit takes its time.
 func (g *Gate) commit(int) kv.Fate {
-	time.Sleep(time.Microsecond + g.w.dice.Span(g.w.setup.disk))
+	time.Sleep(time.Microsecond + g.dice.Span(g.w.setup.disk))
 	return kv.Durable
 }
 
@@ -276,21 +280,24 @@ func (g *Gate) Backup() *kv.Mem { return g.disk().Copy() }
 // PutBack replaces the store with a copy (nil: with an empty one, as when it was
 // damaged and set aside) and starts on it after a power cut.
 func (g *Gate) PutBack(backup *kv.Mem) {
-	if p := g.proc; p != nil {
-		own, err := p.store.Own()
-		if err != nil {
-			g.w.t.Fatal(err)
-		}
-		for _, r := range own {
-			g.lost = append(g.lost, r.Run)
-		}
-	}
+	g.mu.Lock()
+	g.lost = g.runs[:len(g.runs):len(g.runs)]
+	g.mu.Unlock()
 	g.PowerCut()
 	if backup == nil {
 		backup = kv.NewMem()
 	}
+	g.mu.Lock()
 	g.mem = backup.Copy()
+	g.mu.Unlock()
 	g.Up()
+}
+
+// hasLost reports whether a store with this run was lost or put back.
+func (g *Gate) hasLost(run ticket.Run) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.lost, run)
 }
 
 // SetLink changes the gate's link, also that of its later processes.
@@ -318,7 +325,7 @@ func (g *Gate) Look(lane int, tk Ticket) {
 	if g.proc == nil {
 		return
 	}
-	g.w.notes.looked(g, lane, tk)
+	g.w.notes.looked(g.proc, lane, tk)
 	g.proc.gate.Look(lane, gate.Look{Text: tk.Text, At: time.Now(), Line: true})
 }
 
@@ -328,7 +335,7 @@ func (g *Gate) Hold(lane int, tk Ticket, d time.Duration) {
 	p := g.proc
 	go func() {
 		for end := time.Now().Add(d); p != nil && !p.dead.Load() && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			g.w.notes.looked(g, lane, tk)
+			g.w.notes.looked(p, lane, tk)
 			p.gate.Look(lane, gate.Look{Text: tk.Text, At: time.Now()})
 		}
 	}()

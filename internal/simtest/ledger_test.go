@@ -22,6 +22,7 @@ const process = "main"
 type Ledger struct {
 	*ledger.Ledger // of the process that runs, or ran last
 	w              *World
+	dice           *dice
 	mem            *kv.Mem
 	link           wiretest.Link
 	conn           *wiretest.Conn
@@ -38,7 +39,7 @@ type Ledger struct {
 }
 
 func newLedger(w *World) *Ledger {
-	return &Ledger{w: w, mem: kv.NewMem(), announced: map[string]int{}, uploads: map[ticket.Stream]map[uint64]int{},
+	return &Ledger{w: w, dice: newDice(w.seed, center), mem: kv.NewMem(), link: w.setup.link, announced: map[string]int{}, uploads: map[ticket.Stream]map[uint64]int{},
 		answers: map[ticket.ClaimID]ticket.Answer{}}
 }
 
@@ -48,10 +49,10 @@ func (l *Ledger) Up() {
 		return
 	}
 	w := l.w
-	l.mem.OnCommit(func(int) kv.Fate { time.Sleep(time.Microsecond + w.dice.Span(w.setup.disk)); return kv.Durable })
+	l.mem.OnCommit(func(int) kv.Fate { time.Sleep(time.Microsecond + l.dice.Span(w.setup.disk)); return kv.Durable })
 	var err error
 	l.Ledger, err = ledger.New(ledgerstore.New(l.mem), ledger.Options{
-		Process: process, Now: time.Now, Log: slog.New(conflictLines{l, w.logger("ledger").Handler()}), ProgrammeKey: key("programme"), NewRun: w.dice.run,
+		Process: process, Now: time.Now, Log: slog.New(conflictLines{l, w.logger("ledger").Handler()}), ProgrammeKey: key("programme"), NewRun: l.dice.run,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -18,6 +18,7 @@ type notes struct {
 	fired     map[ticket.ClaimID]time.Time
 	marked    map[ticket.ClaimID]bool
 	passed    map[ticket.ClaimID]time.Time
+	unseen    map[ticket.ClaimID]bool // passed when the process that had fired was gone
 	taken     map[ticket.ClaimID]bool // back, by staff or a supervisor
 	corrected map[ticket.ClaimID]time.Time
 	waited    map[ticket.ClaimID]time.Time // amber with an open claim
@@ -68,7 +69,7 @@ func (n *notes) begin(w *World) {
 	n.w = w
 	n.claims, n.contents = map[ticket.ClaimID]ticket.Claim{}, map[ticket.Ref]ticket.Claim{}
 	n.fired, n.passed = map[ticket.ClaimID]time.Time{}, map[ticket.ClaimID]time.Time{}
-	n.marked, n.taken = map[ticket.ClaimID]bool{}, map[ticket.ClaimID]bool{}
+	n.marked, n.taken, n.unseen = map[ticket.ClaimID]bool{}, map[ticket.ClaimID]bool{}, map[ticket.ClaimID]bool{}
 	n.corrected, n.waited = map[ticket.ClaimID]time.Time{}, map[ticket.ClaimID]time.Time{}
 	n.shown = map[shownKey]*shown{}
 }
@@ -107,10 +108,11 @@ func (n *notes) fire(p *proc, lane int, id ticket.ClaimID) {
 	}
 }
 
-func (n *notes) pass(id ticket.ClaimID) {
+func (n *notes) pass(p *proc, id ticket.ClaimID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.passed[id] = time.Now()
+	n.unseen[id] = p.dead.Load()
 }
 
 func (n *notes) tookBack(id ticket.ClaimID) {
@@ -129,10 +131,10 @@ func (n *notes) amber(d time.Duration) {
 // may be a new presentation.
 const rearm = 1400 * time.Millisecond
 
-func (n *notes) looked(g *Gate, lane int, tk Ticket) {
+func (n *notes) looked(p *proc, lane int, tk Ticket) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := shownKey{g.proc, g.lanes[lane].name(), tk.Unit.Ticket.String()}
+	k := shownKey{p, p.lanes[lane].name(), tk.Unit.Ticket.String()}
 	s := n.shown[k]
 	if s == nil {
 		s = &shown{}
@@ -196,7 +198,7 @@ func (n *notes) published(p *proc, r ticket.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at := ticket.Ref{Claim: c.ID, Rev: c.Rev}
-	if was, ok := n.contents[at]; ok && ticket.Forked(was, c) {
+	if was, ok := n.contents[at]; ok && ticket.Forked(was, c) && !p.g.hasLost(c.ID.Run) {
 		n.w.Errorf("%s published two contents of %s rev %d", p.g.id, c.ID, c.Rev)
 	}
 	n.contents[at] = c

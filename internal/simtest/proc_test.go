@@ -17,6 +17,8 @@ type lane struct {
 	g       *Gate
 	n       int
 	passage time.Duration // how long after the relay somebody goes through; negative: never
+	taken   time.Time     // until then somebody who was let in stands in it
+	nevers  int           // in a row
 	amber   time.Time     // since when the lamp says wait; zero: it does not
 }
 
@@ -36,10 +38,31 @@ type handle struct {
 
 func (l *lane) name() string { return fmt.Sprint(l.n + 1) }
 
-func (h *handle) Ready() bool                        { return true }
 func (h *handle) Idle()                              {}
 func (h *handle) MarkMode(bool)                      {}
 func (h *handle) Events() <-chan gate.TurnstileEvent { return h.events }
+
+// Ready is false while somebody is still in the turnstile, though their claim may
+// have ended: the next passage will be theirs.
+func (h *handle) Ready() bool {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	return !time.Now().Before(h.taken)
+}
+
+// people gives when somebody goes through whom the relay lets in now. Four in a
+// row who do not would make the sensor suspect, and nobody asks for that here.
+func (l *lane) people() time.Duration {
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	after := l.passage
+	if after >= 0 {
+		l.taken, l.nevers = time.Now().Add(after), 0
+	} else if l.nevers++; l.nevers > 3 {
+		after, l.nevers = 200*time.Millisecond, 0
+	}
+	return after
+}
 
 // tell hands an input to the process that runs now.
 func (l *lane) tell(e gate.TurnstileEvent) {
@@ -64,14 +87,12 @@ func (h *handle) Pulse(width time.Duration) error {
 	p.marked = ticket.ClaimID{}
 	p.mu.Unlock()
 	p.judgeFire(id)
-	h.g.mu.Lock()
-	after := h.passage
-	h.g.mu.Unlock()
+	after := h.people()
 	h.g.w.notes.fire(p, h.n, id)
 	time.AfterFunc(width, func() { h.tell(gate.PulseEnd) })
 	if after >= 0 {
 		time.AfterFunc(after, func() {
-			h.g.w.notes.pass(id)
+			h.g.w.notes.pass(p, id)
 			h.tell(gate.PassageIn)
 		})
 	}
@@ -311,4 +332,9 @@ func (n network) Verdict(v ticket.Verdict) {
 	if line, err := json.Marshal(v); err == nil {
 		n.PublishVerdict(line)
 	}
+}
+
+func (e events) LinkChanged() {
+	e.p.g.w.logger(string(e.p.g.id)).Debug("link", "is", e.p.wire.Link().Word())
+	e.Gate.LinkChanged()
 }

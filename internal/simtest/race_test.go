@@ -4,4 +4,4 @@ package simtest
 
 // The race detector makes everything ten times as dear, and needs fewer rounds to
 // see a race.
-const rounds, seeds, crashes = 1_000, 40, 200
+const rounds, seeds, crashes = 1_000, 40, 100

@@ -40,7 +40,8 @@ type setup struct {
 type World struct {
 	t      *testing.T
 	setup  setup
-	dice   *dice
+	seed   uint64
+	dice   *dice // for the test's own goroutine
 	net    *wiretest.Net
 	ledger *Ledger
 	gates  []*Gate
@@ -65,7 +66,12 @@ type dice struct {
 	r  *rand.Rand
 }
 
-func newDice(seed uint64) *dice { return &dice{r: rand.New(rand.NewPCG(seed, 2))} }
+// newDice gives the dice of one user, so that what one draws changes nothing for
+// another.
+func newDice(seed, user uint64) *dice { return &dice{r: rand.New(rand.NewPCG(seed, user))} }
+
+// The users: the schedule, the ledger, and each gate.
+const schedule, center, firstGate = 2, 3, 10
 
 // N gives 0 to n-1.
 func (d *dice) N(n int) int {
@@ -112,7 +118,7 @@ func newWorld(t *testing.T, seed uint64, s setup) *World {
 	if s.disk == 0 {
 		s.disk = 2 * time.Millisecond
 	}
-	w := &World{t: t, setup: s, released: map[ticket.ClaimID]uint32{}, dice: newDice(seed), net: wiretest.NewNet(seed), born: time.Now(), signer: ticket.NewSigner(key("tickets"))}
+	w := &World{t: t, setup: s, released: map[ticket.ClaimID]uint32{}, seed: seed, dice: newDice(seed, schedule), net: wiretest.NewNet(seed), born: time.Now(), signer: ticket.NewSigner(key("tickets"))}
 	w.notes.begin(w)
 	w.ledger = newLedger(w)
 	w.ledger.Up()
@@ -142,6 +148,7 @@ func (w *World) end() {
 	}
 	w.ledger.Kill()
 	w.net.Close()
+	time.Sleep(time.Second) // people who held tickets up go away
 }
 
 // Wait lets time pass.
