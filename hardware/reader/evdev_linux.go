@@ -19,6 +19,7 @@ import (
 const (
 	eviocGVersion = 2<<30 | 4<<16 | 'E'<<8 | 0x01
 	eviocGrab     = 1<<30 | 4<<16 | 'E'<<8 | 0x90
+	eviocSMask    = 1<<30 | 16<<16 | 'E'<<8 | 0x93
 	eviocGName    = 2<<30 | 'E'<<8 | 0x06 // these three: and the size of what they fill
 	eviocGKey     = 2<<30 | 'E'<<8 | 0x18
 	eviocGBit     = 2<<30 | 'E'<<8 | 0x20 // and the event type
@@ -60,6 +61,7 @@ func openEvdev(path string, l layout) (source, error) {
 		return source{}, errors.Join(advise(err, path), f.Close())
 	}
 	unlock(f)
+	narrow(f)
 	if keys, err := t.pressed(); err == nil {
 		t.look(keys)
 	}
@@ -114,6 +116,18 @@ func unlock(f *os.File) {
 		b = n.AppendUint32(b, uint32(e[2]))
 	}
 	_, _ = f.Write(b)
+}
+
+// narrow has the kernel keep scan codes for itself: its queue for us holds some 64
+// events, which a third fewer of take longer to fill while this process has to wait
+// for its turn. Kernels before 4.4 cannot, and need not.
+func narrow(f *os.File) {
+	mask := make([]byte, 16) // struct input_mask: the event type, and no codes of it
+	binary.NativeEndian.PutUint32(mask, evMisc)
+	_ = control(f, func(fd int) error {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), eviocSMask, uintptr(unsafe.Pointer(&mask[0])))
+		return errno
+	})
 }
 
 // advise adds to a path that does not hold a scanner which paths might.

@@ -9,14 +9,14 @@ import (
 
 // What events are made of (linux/input-event-codes.h).
 const (
-	evSyn, evKey, evLED   = 0, 1, 0x11
-	synReport             = 0
-	synDropped            = 3 // the kernel's queue was full: what came before this is lost
-	keyUp, keyDown        = 0, 1
-	keyTab, keyEnter      = 15, 28
-	keySpace, keyCaps     = 57, 58
-	keyNumLock, keyEnter2 = 69, 96
-	ledCaps               = 1
+	evSyn, evKey, evMisc, evLED = 0, 1, 4, 0x11
+	synReport                   = 0
+	synDropped                  = 3 // the kernel's queue was full: what came before this is lost
+	keyUp, keyDown              = 0, 1
+	keyTab, keyEnter            = 15, 28
+	keySpace, keyCaps           = 57, 58
+	keyNumLock, keyEnter2       = 69, 96
+	ledCaps                     = 1
 )
 
 // modifiers are keys that change what others give, one bit each.

@@ -37,7 +37,7 @@ func (h *hands) event(typ, code uint16, value int32) *hands {
 // set moves one key, as a keyboard's driver tells it: with its scan code and a
 // report.
 func (h *hands) set(key uint16, value int32) *hands {
-	return h.event(4, 4, int32(key)+0x70000).event(evKey, key, value).event(evSyn, synReport, 0)
+	return h.event(evMisc, 4, int32(key)+0x70000).event(evKey, key, value).event(evSyn, synReport, 0)
 }
 
 func (h *hands) tap(keys ...uint16) *hands {
@@ -157,7 +157,7 @@ func TestModifiers(t *testing.T) {
 		"Alt and a number":                 {func(h *hands) { h.tap(30).with(56, 79, 80) }, "a<cut>"},
 		"the key of Windows":               {func(h *hands) { h.tap(30).with(125, 19) }, "a<cut>"},
 		"a correction":                     {func(h *hands) { h.tap(30, 48, 14) }, "ab<cut>"},
-		"an unknown event and a scan code": {func(h *hands) { h.tap(30).event(4, 4, 7).event(77, 30, 1).event(evSyn, 1, 0).tap(48) }, "ab"},
+		"an unknown event and a scan code": {func(h *hands) { h.tap(30).event(evMisc, 4, 7).event(77, 30, 1).event(evSyn, 1, 0).tap(48) }, "ab"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			typing(t, "de", func(h *hands) {
