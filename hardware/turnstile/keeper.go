@@ -27,8 +27,8 @@ const (
 // to signals that are meant for the parent, whose end it sees by itself.
 func Keeper(stdin io.Reader, stdout, stderr io.Writer, open func(Wiring) (Lines, error)) int {
 	// A write to a parent that is gone must be an error and no SIGPIPE: the lines
-	// come after it.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	// come after it. SIGABRT is what a service manager's watchdog sends to all.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE)
 	if err := Keep(stdin, stdout, open); err != nil {
 		fmt.Fprintln(stderr, "turnstile keeper:", err)
 		return 1

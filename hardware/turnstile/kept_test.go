@@ -356,7 +356,7 @@ func TestKeeperIsDeafToSignals(t *testing.T) {
 	if _, err := r.Open(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT} {
 		r.signal(t, sig)
 	}
 	if _, err := r.Open(time.Minute); err != nil || r.Lost() != nil {
