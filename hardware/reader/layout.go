@@ -120,8 +120,8 @@ func (m meaning) give(shift, altgr, caps bool) rune {
 		return 0
 	case altgr:
 		return m.altgr
-	case caps && unicode.IsLetter(m.plain) && unicode.ToUpper(m.plain) == m.shift:
-		shift = !shift // the lock is for letters
+	case caps && unicode.ToUpper(m.plain) == m.shift:
+		shift = !shift // the lock is for letters whose capitals are on their keys
 	}
 	if shift {
 		return m.shift

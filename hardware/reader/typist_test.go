@@ -141,7 +141,7 @@ func TestModifiers(t *testing.T) {
 	}{
 		"either shift":                     {func(h *hands) { h.with(42, 30, 48).with(54, 46) }, "ABC"},
 		"both shifts, one let go":          {func(h *hands) { h.set(42, 1).set(54, 1).set(42, 0).tap(30).set(54, 0).tap(30) }, "Aa"},
-		"capitals' lock, letters only":     {func(h *hands) { h.tap(keyCaps, 30, 2, 26).with(42, 30, 2).tap(keyCaps, 30) }, "A1Üa!a"},
+		"capitals' lock, letters only":     {func(h *hands) { h.tap(keyCaps, 30, 2, 26, 12, 71, 57).with(42, 30, 2).tap(keyCaps, 30) }, "A1Üß7 a!a"},
 		"capitals' lock that is held":      {func(h *hands) { h.with(keyCaps, 30).tap(30, keyCaps) }, "AA"},
 		"repeats":                          {func(h *hands) { h.set(30, 1).set(30, 2).set(30, 2).set(30, 0).tap(48) }, "ab"},
 		"a repeating shift":                {func(h *hands) { h.set(42, 1).set(42, 2).tap(30).set(42, 0) }, "A"},
