@@ -57,7 +57,7 @@ func status(ctx context.Context, c *call) error {
 		fields = append(fields, field{"lane " + l.Name, laneCell(l)})
 	}
 	for _, d := range s.Devices {
-		fields = append(fields, field{"input", deviceCell(d)})
+		fields = append(fields, field{"hardware", deviceCell(d)})
 	}
 	n := s.Counts
 	fields = append(fields,

@@ -22,14 +22,14 @@ type Status struct {
 	Amnesia   bool            `json:"amnesia"`
 	Fault     string          `json:"fault,omitempty"`
 	Lanes     []LaneStatus    `json:"lanes"`
-	Devices   []DeviceStatus  `json:"devices"` // readers and cameras; the loop does not know them, who owns them adds them
+	Devices   []DeviceStatus  `json:"devices"` // what hangs on the gate; the loop does not know it, who owns it adds it
 	Counts    Counts          `json:"counts"`
 }
 
 // DeviceOK is the state of a device that works.
 const DeviceOK = "ok"
 
-// DeviceStatus is how a reader or a camera stands. A device that is lost costs its
+// DeviceStatus is how a device stands: a reader, a camera. One that is lost costs its
 // own looks and nothing else: the gate decides on with the others.
 type DeviceStatus struct {
 	Name  string `json:"name"`  // as in "lane 1: reader 2 (serial)"
