@@ -36,7 +36,7 @@ type Gate interface {
 type Sim struct {
 	Lane    string `json:"lane,omitempty"`    // "": the first
 	Passage string `json:"passage,omitempty"` // auto, never, twice, now or exit
-	Input   string `json:"input,omitempty"`   // ready or alarm …
+	Input   string `json:"input,omitempty"`   // a wired input, as in ready …
 	Active  bool   `json:"active,omitempty"`  // … and its state
 }
 

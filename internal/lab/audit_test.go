@@ -125,7 +125,8 @@ type cause struct {
 const late = int64(2 * time.Second)
 
 // causes are what gate k has on disk: claims that were marked as fired, spells of
-// mode free, and trials with a test ticket.
+// mode free, trials with a test ticket, presses of the staff's button, and
+// emergencies, which alone are recorded after they acted.
 func (s *stage) causes(k int) (out []cause) {
 	s.t.Helper()
 	marked := map[string]bool{}
@@ -138,7 +139,9 @@ func (s *stage) causes(k int) (out []cause) {
 		case r.Claim != nil && r.Claim.Rev == 0 && marked[r.Claim.ID.String()]:
 			up := r.Claim.Claimed.Up
 			out = append(out, cause{up, up + int64(10*time.Second) + late, 1})
-		case r.Event != nil && r.Event.Type == ticket.EventStaff && r.Event.Detail == "test ticket":
+		case r.Event != nil && r.Event.Type == ticket.EventEmergency && strings.Contains(r.Event.Detail, "input is on"):
+			out = append(out, cause{r.Event.Stamp.Up - late, r.Event.Stamp.Up, 1})
+		case r.Event != nil && r.Event.Type == ticket.EventStaff && slices.Contains([]string{"test ticket", "staff button"}, r.Event.Detail):
 			out = append(out, cause{r.Event.Stamp.Up, r.Event.Stamp.Up + late, 1})
 		case r.Event != nil && r.Event.Type == ticket.EventMode:
 			if free >= 0 {

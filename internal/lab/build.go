@@ -203,7 +203,7 @@ func (l *Lab) buildGate(ctx context.Context, k int, c *ledgerhttp.Client, e ledg
 	}
 	lane := config.Lane{
 		Turnstile: config.Turnstile{Driver: "sim", File: l.at.gate(k, "turnstile.jsonl"), Inputs: []string{
-			config.PassageIn, config.PassageOut, config.Ready, config.Alarm}},
+			config.PassageIn, config.PassageOut, config.Ready, config.Alarm, config.Emergency, config.Staff}},
 		Readers: []config.Reader{{Driver: "line", Path: l.at.gate(k, "line")}},
 	}
 	if l.o.Cameras {
