@@ -6,6 +6,7 @@ import (
 
 	"admitone/internal/kv"
 	"admitone/internal/ticket"
+	"admitone/internal/wire/wiretest"
 )
 
 // A gate whose store is lost, or put back from an old copy, notices, catches up
@@ -33,11 +34,6 @@ func TestLostStore(t *testing.T) {
 				used := append(before, admit(10)...)
 				w.Wait(10 * time.Second)
 				g.PutBack(backup)
-				// A copy that is not known to be one admits until the first word of
-				// others: ask it at once, while a lost store knows that it is new.
-				if !old {
-					g.Look(0, used[7])
-				}
 				w.Wait(45 * time.Second)
 				if s := g.Status(); s.Amnesia || s.Programme == 0 {
 					w.Errorf("not caught up: %+v", s)
@@ -75,5 +71,36 @@ func TestStoreLostWithAnOpenClaim(t *testing.T) {
 				w.Errorf("%s: %+v", at.id, at.Said(tk))
 			}
 		}
+	})
+}
+
+// While it catches up, a gate with a new store admits nothing, however early it has
+// a programme.
+func TestNothingIsAdmittedWhileCatchingUp(t *testing.T) {
+	simulate(t, 1, setup{gates: 3, link: wiretest.Link{Delay: 20 * time.Millisecond}}, func(w *World) {
+		w.rush(30 * time.Second)
+		w.Wait(5 * time.Second)
+		used, g := len(w.minted), w.gates[0]
+		early := 0
+		for i := range 10 {
+			g.PutBack(nil)
+			for g.Status().Programme == 0 {
+				w.Wait(time.Millisecond)
+			}
+			if g.Status().Amnesia {
+				early++
+			}
+			tk := w.minted[i*used/10]
+			g.Look(0, tk)
+			w.Wait(20 * time.Second)
+			if v := g.Last(tk); v.Reason != ticket.AlreadyUsed {
+				w.Errorf("ticket %s, used before: %+v", tk.Unit.Ticket, g.Said(tk))
+			}
+		}
+		if early == 0 {
+			w.Errorf("it always knew everything before it had a programme")
+		}
+		w.Heal()
+		w.check()
 	})
 }

@@ -24,6 +24,7 @@ func (w *World) check() {
 		w.checkTruth(u)
 	}
 	w.checkCursors()
+	w.checkAnswers(units)
 	w.checkConflicts(units)
 	w.checkAmber()
 	w.lastPaths(units)
@@ -157,6 +158,24 @@ func (w *World) checkHeld(g *Gate, own []ticket.StreamPos, high map[ticket.Strea
 	for s, r := range high {
 		if !w.orphan(s.Run) && held[s] != r.High {
 			w.Errorf("%s has run %s/%s up to %d, the ledger up to %d", g.id, s.Source, s.Run, held[s], r.High)
+		}
+	}
+}
+
+// checkAnswers: what the ledger answered is stored for good.
+func (w *World) checkAnswers(units []ticket.Unit) {
+	w.t.Helper()
+	stored := map[ticket.ClaimID]ticket.Answer{}
+	for _, u := range units {
+		for _, r := range w.ledger.Claims(u) {
+			stored[r.Claim.ID] = r.Answer
+		}
+	}
+	w.ledger.mu.Lock()
+	defer w.ledger.mu.Unlock()
+	for id, a := range w.ledger.answers {
+		if stored[id] != a {
+			w.Errorf("the ledger answered %q about %s, and %q is stored", a, id, stored[id])
 		}
 	}
 }

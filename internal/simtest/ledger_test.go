@@ -35,7 +35,9 @@ type Ledger struct {
 	announced map[string]int                   // lines that announce a conflict, by its id
 	uploads   map[ticket.Stream]map[uint64]int // how often each position was uploaded
 	answers   map[ticket.ClaimID]ticket.Answer // that left, since the store was last put back
-	hold      func(from ticket.Source) bool    // asks to be answered, whose answers are lost
+	hold      func(from ticket.Source) bool    // asks that are decided, and whose answers are lost
+	deaf      func(from ticket.Source) bool    // asks that never come in
+	terse     bool                             // answers carry no records
 }
 
 func newLedger(w *World) *Ledger {
@@ -191,11 +193,27 @@ func first(f *ledger.First) *wire.First {
 var errLost = errors.New("the answer is lost on its way")
 
 func (s service) Ask(ctx context.Context, from ticket.Source, m wire.Ask) (wire.AskReply, error) {
+	s.l.mu.Lock()
+	deaf, terse := s.l.deaf != nil && s.l.deaf(from), s.l.terse
+	s.l.mu.Unlock()
+	if deaf {
+		return wire.AskReply{}, errLost
+	}
 	r, err := s.Ledger.Ask(ctx, from, ledger.Ask{Claim: m.Claim, Unit: m.Unit, Records: m.Records})
 	if err == nil {
 		err = s.l.answered(from, r)
 	}
+	if terse {
+		r.Records = nil
+	}
 	return wire.AskReply{Claim: r.Claim, Answer: r.Answer, First: first(r.First), Time: r.Time, Records: r.Records}, err
+}
+
+// set changes what the network does to asks and answers.
+func (l *Ledger) set(change func(l *Ledger)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l)
 }
 
 // answered holds that a claim's answer never changes.

@@ -73,9 +73,7 @@ func TestLostAnswerIsEchoed(t *testing.T) {
 	simulate(t, 1, setup{gates: 1, link: near}, func(w *World) {
 		g, tk := w.gates[0], w.Mint()
 		lose := true
-		w.ledger.mu.Lock()
-		w.ledger.hold = func(ticket.Source) bool { was := lose; lose = false; return was }
-		w.ledger.mu.Unlock()
+		w.ledger.set(func(l *Ledger) { l.hold = func(ticket.Source) bool { was := lose; lose = false; return was } })
 		g.Look(0, tk)
 		w.Wait(time.Second)
 		w.want(g, tk, ticket.OK)
