@@ -4,7 +4,7 @@
 GO    ?= go
 FLAGS := -trimpath -ldflags '-s -w'
 
-.PHONY: build run test lint bench clean
+.PHONY: build run test lint bench deb deb-test clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/ ./cmd/gated ./cmd/ledgerd ./cmd/gatectl
@@ -26,5 +26,13 @@ lint:
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
+# Packages for a Pi and for the centre, in build/deb; deb-test proves them in a
+# clean Debian root, as root.
+deb:
+	scripts/deb
+
+deb-test:
+	scripts/deb-test
+
 clean:
-	rm -rf bin
+	rm -rf bin build
