@@ -79,7 +79,8 @@ func TestStoreLostWithAnOpenClaim(t *testing.T) {
 func TestNothingIsAdmittedWhileCatchingUp(t *testing.T) {
 	simulate(t, 1, setup{gates: 3, link: wiretest.Link{Delay: 20 * time.Millisecond}}, func(w *World) {
 		w.rush(30 * time.Second)
-		w.Wait(5 * time.Second)
+		w.ledger.Cut() // it would know
+		w.Wait(10 * time.Second)
 		used, g := len(w.minted), w.gates[0]
 		early := 0
 		for i := range 10 {
@@ -91,8 +92,8 @@ func TestNothingIsAdmittedWhileCatchingUp(t *testing.T) {
 				early++
 			}
 			tk := w.minted[i*used/10]
-			g.Look(0, tk)
-			w.Wait(20 * time.Second)
+			g.Hold(0, tk, 35*time.Second)
+			w.Wait(40 * time.Second)
 			if v := g.Last(tk); v.Reason != ticket.AlreadyUsed {
 				w.Errorf("ticket %s, used before: %+v", tk.Unit.Ticket, g.Said(tk))
 			}
