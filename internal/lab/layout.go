@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Event is what the lab's own programme has on; its tickets are for it.
@@ -31,13 +32,18 @@ func (l layout) signKey() string  { return l.path("keys", "admin-sign") }
 func (l layout) mintKey() string  { return l.path("keys", "ticket") }
 
 // socket gives a path for a Unix socket, which the kernel allows 107 bytes: below
-// the lab's directory, or below the system's temporary one where that is too long.
+// the lab's directory, or in the system's temporary one where that is too long.
 func (l layout) socket(name string) string {
-	if p := l.path(name); len(p) <= 100 {
+	const most = 100
+	if p := l.path(name); len(p) <= most {
 		return p
 	}
 	h := sha256.Sum256([]byte(l.dir))
-	return filepath.Join(os.TempDir(), "lab-"+hex.EncodeToString(h[:6])+"-"+filepath.Base(filepath.Dir(l.path(name)))+"-"+filepath.Base(name))
+	flat := "lab-" + hex.EncodeToString(h[:6]) + "-" + strings.ReplaceAll(name, string(filepath.Separator), "-")
+	if p := filepath.Join(os.TempDir(), flat); len(p) <= most {
+		return p
+	}
+	return filepath.Join("/tmp", flat)
 }
 
 func (l layout) labSocket() string { return l.socket("lab.sock") }

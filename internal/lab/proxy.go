@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -35,7 +37,7 @@ type proxy struct {
 func newProxy(target string) (*proxy, error) {
 	p := &proxy{target: target, conns: map[net.Conn]bool{}, flow: make(chan struct{})}
 	close(p.flow)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := listen()
 	if err != nil {
 		return nil, fmt.Errorf("open link: %w", err)
 	}
@@ -200,11 +202,29 @@ func (p *proxy) close() {
 	}
 }
 
-// freePort asks the kernel for a port that nobody has now.
+// The lab's ports lie below those that Linux gives to connections by itself (from
+// 32768): one whose process is dead, or whose link is down, is not taken meanwhile.
+const (
+	portFrom = 20000
+	portTo   = 32000
+)
+
+// listen takes some port that nobody has now.
+func listen() (ln net.Listener, err error) {
+	for range 100 {
+		port := portFrom + rand.IntN(portTo-portFrom)
+		if ln, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return ln, nil
+		}
+	}
+	return nil, fmt.Errorf("find a free port: %w", err)
+}
+
+// freePort gives the address of a port that nobody has now.
 func freePort() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := listen()
 	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+		return "", err
 	}
 	defer ln.Close()
 	return ln.Addr().String(), nil
