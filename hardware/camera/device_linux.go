@@ -166,12 +166,12 @@ func (c *capability) check() error {
 // text is a C string, without what a terminal would act on.
 func text(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
-	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7F {
 			return -1
 		}
 		return r
-	}, s), "")
+	}, strings.ToValidUTF8(s, ""))
 }
 
 // file gives the number of the library's file, which it keeps to itself.

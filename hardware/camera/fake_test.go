@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/jpeg"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,6 +29,7 @@ type fake struct {
 	rates    map[string]float64 // by "YUYV 640x480"
 	period   time.Duration      // between two frames
 	controls []control
+	busy     time.Duration // the receiver is, with each frame
 
 	path    func() error                     // opening it
 	set     func(asked layout) layout        // what the driver makes of a format
@@ -42,10 +44,24 @@ type fake struct {
 	opened  func()                           // something that Close is to undo
 	closed  func()
 
-	mu                            sync.Mutex
-	opens, closes, waits, n, lost int
-	layouts                       []layout // that were started
-	values                        []string // of controls, as they were set
+	mu sync.Mutex
+	tally
+}
+
+// tally is what happened to a fake.
+type tally struct {
+	opens, closes, waits int
+	n, lost              int      // frames: made, and those that had no buffer
+	layouts              []layout // that were started
+	values               []string // of controls, as they were set
+}
+
+// got is for tests; hooks look at the fake itself.
+func (f *fake) got() tally {
+	defer f.lock()()
+	t := f.tally
+	t.layouts, t.values = slices.Clone(t.layouts), slices.Clone(t.values)
+	return t
 }
 
 func newFake() *fake {
@@ -255,14 +271,13 @@ func (d *fakeDevice) Close() error {
 // rig runs a V4L2 camera over a fake in a synctest bubble.
 type rig struct {
 	*fake
-	t      *testing.T
-	cam    *V4L2
-	log    *syncLog
-	stop   func()
-	done   chan error
-	mu     sync.Mutex
-	seen   []sight
-	before func(f Frame) // called with each frame
+	t    *testing.T
+	cam  *V4L2
+	log  *syncLog
+	stop func()
+	done chan error
+	mu   sync.Mutex
+	seen []sight
 }
 
 // sight is a frame that was handed out.
@@ -339,9 +354,7 @@ func (r *rig) take(f Frame) {
 	r.mu.Lock()
 	r.seen = append(r.seen, sight{w: f.W, h: f.H, level: f.Pix[0], age: time.Since(f.Captured), at: time.Now()})
 	r.mu.Unlock()
-	if r.before != nil {
-		r.before(f)
-	}
+	time.Sleep(r.fake.busy)
 }
 
 // sights gives what was seen since the last call.
