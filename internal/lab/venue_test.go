@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,12 +70,20 @@ func storeLost(s *stage) {
 	s.must(s.Stop("2"))
 	s.must(os.Rename(s.at.gate(2, "data", "gate.db"), s.at.gate(2, "data", "gate.db.before")))
 	s.must(s.Start(s.t.Context(), "2"))
-	early := s.one()
-	s.look(2, early.text) // catching_up, unless that is over already
-	s.eventually("the end of amnesia", func() bool { return !s.status(2).Amnesia && len(s.status(2).Events) > 0 })
+	before := len(s.verdicts(2))
+	s.eventually("the end of amnesia", func() bool {
+		s.look(2, s.one().text)
+		return !s.status(2).Amnesia && len(s.status(2).Events) > 0
+	})
 	if s.status(2).Link == "up" {
 		s.t.Error("the ledger was there after all")
 	}
+	early := s.verdicts(2)[before:]
+	if !slices.ContainsFunc(early, func(v ticket.Verdict) bool { return v.Reason == ticket.CatchingUp && v.Verdict == ticket.Wait }) {
+		s.t.Errorf("nobody had to wait until the gate knew what it had admitted: %+v", early)
+	}
+	s.idle(2)
+	s.pause(rearm)
 	s.refuse(2, theirs, "1")
 	s.refuse(2, mine, "2")
 	s.refuse(2, while, "2")
