@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"admitone/internal/ledger"
 	"admitone/internal/ledgerhttp"
 	"admitone/internal/ticket"
 )
@@ -318,47 +317,6 @@ func (s *stage) linked(k int, states ...string) {
 		}
 		return false
 	})
-}
-
-// level waits until the ledger has everything that the gates have, as they say
-// from now on.
-func (s *stage) level() {
-	s.t.Helper()
-	since := time.Now()
-	s.eventually("gates without outstanding records", func() bool {
-		gates, err := s.c.Gates(s.t.Context())
-		if err != nil {
-			return false
-		}
-		up := 0
-		for _, g := range gates {
-			heard, err := time.Parse(time.RFC3339Nano, g.Heard)
-			if err == nil && heard.After(since) && g.Role == ledger.RoleGate && g.Outstanding == 0 && g.Link == "up" {
-				up++
-			}
-		}
-		return up == s.o.Gates
-	})
-}
-
-// claims are the ledger's of a ticket.
-func (s *stage) claims(p pass) []ledger.TicketClaim {
-	s.t.Helper()
-	r, err := s.c.Ticket(s.t.Context(), ticket.FormatA1, p.ticket.ID)
-	s.must(err)
-	return r.Claims
-}
-
-// conflictsOf are the conflicts on a ticket, withdrawn ones too.
-func (s *stage) conflictsOf(p pass) (out []ledger.Conflict) {
-	s.t.Helper()
-	for c, err := range s.c.AllConflicts(s.t.Context()) {
-		s.must(err)
-		if c.Ticket == p.id {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // eventually waits for something that takes a moment; what must never happen is
