@@ -25,6 +25,7 @@ type laneDevices struct {
 	adapter   *turnstileAdapter
 	readers   []reader.Reader
 	cameras   []camera.Source
+	darkLevel int      // of their frames; 0: darkness is not looked for
 	devices   []device // those of them that know how they stand
 	frames    *frames
 	log       *slog.Logger
@@ -66,11 +67,12 @@ func (l *laneDevices) openReaders(c config.Lane, log *slog.Logger) error {
 		l.tell(fmt.Sprintf("reader %d (%s)", i+1, r.Driver), line)
 	}
 	if c.Camera != nil {
-		cam, err := camera.NewFolder(camera.FolderOptions{Dir: c.Camera.Dir, Rate: c.Camera.FPS, Log: log})
+		cam, err := openCamera(*c.Camera, log)
 		if err != nil {
 			return err
 		}
 		l.cameras = append(l.cameras, cam)
+		l.darkLevel = c.Camera.DarkLevel
 		l.tell("camera", cam)
 	}
 	return nil
@@ -86,7 +88,7 @@ func (l *laneDevices) run(ctx context.Context, eg *errgroup.Group, look func(gat
 		})
 	}
 	for _, c := range l.cameras {
-		eg.Go(func() error { return c.Run(ctx, counted(l.frames, l.watch(look))) })
+		eg.Go(func() error { return c.Run(ctx, counted(l.frames, lit(l.darkLevel, l.turnstile.Light, l.watch(look)))) })
 	}
 }
 

@@ -55,13 +55,6 @@ type Lane struct {
 // the result.
 func (l Lane) Sensor() bool { return l.Turnstile.has(PassageIn) }
 
-// Camera delivers pictures.
-type Camera struct {
-	Driver string `toml:"driver,omitempty"` // "folder", the default: the newest picture of a folder is what it sees
-	Dir    string `toml:"dir"`
-	FPS    int    `toml:"fps,omitempty"` // pictures a second; default 10
-}
-
 // Sim is for rehearsals only.
 type Sim struct {
 	// ClockOffsetFile holds a duration, read again each second, that this gate's
@@ -85,8 +78,6 @@ func (l *Lane) setDefaults() {
 	}
 	l.Turnstile.setDefaults()
 }
-
-func (c *Camera) setDefaults() { *c = Camera{Driver: "folder", FPS: 10} }
 
 func ms(n int) Duration { return Duration(time.Duration(n) * time.Millisecond) }
 
@@ -127,7 +118,7 @@ func (g *Gate) complete(dir string) {
 			l.Readers[j].complete(dir)
 		}
 		if l.Camera != nil {
-			resolve(&l.Camera.Dir, dir)
+			l.Camera.complete(dir)
 		}
 	}
 }

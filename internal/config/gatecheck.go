@@ -63,6 +63,7 @@ func (g *Gate) checkLanes(r *report) {
 		}
 	}
 	g.sharedPins(r)
+	g.sharedCameras(r)
 }
 
 func (l *Lane) check(r *report, at string, fireWithin time.Duration) {
@@ -83,12 +84,8 @@ func (l *Lane) check(r *report, at string, fireWithin time.Duration) {
 	for i, rd := range l.Readers {
 		rd.check(r, fmt.Sprintf("%s.reader[%d]", at, i))
 	}
-	if c := l.Camera; c != nil {
-		r.driver(at+".camera.driver", c.Driver, "folder")
-		r.required(at+".camera.dir", c.Dir, "name the folder of pictures")
-		if c.FPS < 1 || c.FPS > 60 {
-			r.addf(at+".camera.fps", "set it from 1 to 60", "%d pictures a second cannot be", c.FPS)
-		}
+	if l.Camera != nil {
+		l.Camera.check(r, at+".camera", &l.Turnstile)
 	}
 }
 

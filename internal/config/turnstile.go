@@ -48,12 +48,15 @@ const (
 	Staff      = "staff"
 )
 
-const relay = "relay"
+const (
+	relay = "relay"
+	light = "light"
+)
 
 func inputs() []string {
 	return []string{PassageIn, PassageOut, Ready, Alarm, Emergency, Staff}
 }
-func outputs() []string        { return []string{relay, "red", "green", "amber", "buzzer", "light"} }
+func outputs() []string        { return []string{relay, "red", "green", "amber", "buzzer", light} }
 func (t Turnstile) gpio() bool { return t.Driver == DriverGPIOChip || t.Driver == DriverRPIO }
 
 func (t *Turnstile) setDefaults() {
