@@ -100,7 +100,9 @@ type gate struct {
 	links    []string
 	caught   []bool
 	times    int
-	failNext int // Learn fails so many times
+	failNext int           // Learn fails so many times
+	disk     time.Duration // Learn takes so long
+	handed   int           // live records that Learn was given
 }
 
 func (g *gate) Own() ([]wire.StreamPos, error) {
@@ -164,6 +166,13 @@ func (g *gate) Receipts() ([]wire.StreamPos, error) {
 }
 
 func (g *gate) Learn(_ context.Context, live bool, arrived []ticket.Arrival) error {
+	g.mu.Lock()
+	if live {
+		g.handed += len(arrived)
+	}
+	disk := g.disk
+	g.mu.Unlock()
+	time.Sleep(disk)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.failNext > 0 {
