@@ -2,5 +2,11 @@
 
 package simtest
 
+import "time"
+
 // How often the long tests do what they do.
-const rounds, seeds, crashes = 10_000, 300, 200
+const rounds, seeds, crashes = 10_000, 1_000, 200
+
+// budget is the real time that random schedules may take, where no number of seeds
+// is named.
+const budget = time.Minute

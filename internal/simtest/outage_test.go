@@ -106,7 +106,7 @@ func (w *World) rush(d time.Duration) {
 		tk := w.Mint()
 		at := w.dice.N(len(w.gates))
 		w.gates[at].Look(0, tk)
-		w.Wait(w.dice.Span(700 * time.Millisecond))
+		w.Wait(w.dice.Span(2 * time.Second))
 		if w.dice.Hit(3) {
 			w.gates[(at+1)%len(w.gates)].Look(0, tk)
 		}

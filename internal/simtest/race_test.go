@@ -2,6 +2,12 @@
 
 package simtest
 
+import "time"
+
 // The race detector makes everything ten times as dear, and needs fewer rounds to
 // see a race.
-const rounds, seeds, crashes = 1_000, 40, 100
+const rounds, seeds, crashes = 500, 40, 100
+
+// budget is the real time that random schedules may take, where no number of seeds
+// is named.
+const budget = 20 * time.Second

@@ -65,7 +65,7 @@ func TestRevocationWithinTwoSeconds(t *testing.T) {
 
 // Gates that are cut off change the day by the programme they have.
 func TestChangingDayWhileOffline(t *testing.T) {
-	simulate(t, 1, setup{gates: 2, link: near}, func(w *World) {
+	simulate(t, 1, setup{gates: 1, link: near, day: 2 * time.Hour}, func(w *World) {
 		w.cutAll()
 		w.Wait(10 * time.Second)
 		g := w.gates[0]
@@ -73,7 +73,7 @@ func TestChangingDayWhileOffline(t *testing.T) {
 		g.Look(0, first)
 		w.Wait(3 * time.Second)
 		g.Look(0, early)
-		w.Wait(24 * time.Hour)
+		w.Wait(61 * time.Minute)
 		g.Look(0, next)
 		w.Wait(3 * time.Second)
 		g.Look(0, stale)

@@ -125,7 +125,7 @@ func TestNoRotationFreesTheTicket(t *testing.T) {
 // Two gates that wait do not both open on an annul.
 func TestTwoWaitingGatesDoNotBothOpen(t *testing.T) {
 	withAndWithout(t, setup{gates: 4, link: near}, func(w *World) {
-		for range 20 {
+		for range 5 {
 			tk := w.Mint()
 			w.gates[0].Passage(0, -1)
 			w.gates[0].Look(0, tk)

@@ -33,6 +33,7 @@ type setup struct {
 	sites   []string                     // where gates stand; "" is the hub
 	link    wiretest.Link                // of every node, to begin with
 	disk    time.Duration                // the most that a commit takes; 0: 2 ms
+	day     time.Duration                // from one event's opening to the next one's; 0: 24 h
 	options func(i int, o *gate.Options) // changes a gate's
 }
 
@@ -118,6 +119,9 @@ func newWorld(t *testing.T, seed uint64, s setup) *World {
 	if s.disk == 0 {
 		s.disk = 2 * time.Millisecond
 	}
+	if s.day == 0 {
+		s.day = 24 * time.Hour
+	}
 	w := &World{t: t, setup: s, released: map[ticket.ClaimID]uint32{}, seed: seed, dice: newDice(seed, schedule), net: wiretest.NewNet(seed), born: time.Now(), signer: ticket.NewSigner(key("tickets"))}
 	w.notes.begin(w)
 	w.ledger = newLedger(w)
@@ -177,17 +181,17 @@ func (w *World) Errorf(format string, args ...any) {
 	w.t.Errorf("after %s: %s", time.Since(w.born).Round(time.Microsecond), fmt.Sprintf(format, args...))
 }
 
-// Programme is what is on: today, open since an hour and for 20 more, and
-// tomorrow, the same a day later.
+// Programme is what is on: today, open since an hour, and tomorrow, which opens a
+// day later. Each closes half an hour before the next day begins.
 func (w *World) Programme() ticket.Programme {
 	day := func(id string, from time.Time) ticket.ProgrammeEvent {
 		return ticket.ProgrammeEvent{
-			ID: id, Open: from, Close: from.Add(21 * time.Hour), Forget: from.Add(1000 * time.Hour), Formats: []string{"a1"},
+			ID: id, Open: from, Close: from.Add(w.setup.day - 30*time.Minute), Forget: from.Add(1000 * time.Hour), Formats: []string{"a1"},
 			Keys: []ticket.ProgrammeKey{{ID: w.signer.KeyID(), Public: hex.EncodeToString(w.signer.Public())}},
 		}
 	}
 	from := w.born.Add(-time.Hour).UTC()
-	return ticket.Programme{Events: []ticket.ProgrammeEvent{day(today, from), day(tomorrow, from.Add(24*time.Hour))}}
+	return ticket.Programme{Events: []ticket.ProgrammeEvent{day(today, from), day(tomorrow, from.Add(w.setup.day))}}
 }
 
 // PushProgramme has the ledger sign and send the programme under a version.
