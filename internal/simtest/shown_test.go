@@ -2,7 +2,6 @@ package simtest
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
