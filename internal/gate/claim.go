@@ -159,8 +159,12 @@ func (g *Gate) yield(ctx context.Context, l *lane, oc *openClaim, cite ticket.Cl
 	g.settle(ctx, l, oc, ticket.Refused, ticket.InProgress)
 }
 
-// fire marks the claim, moves the relay and says so, in this order.
+// fire marks the claim, moves the relay and says so, in this order. A gate that is
+// told to stop fires nothing more: the next start ends a claim without a mark.
 func (g *Gate) fire(ctx context.Context, l *lane, oc *openClaim) {
+	if ctx.Err() != nil {
+		return
+	}
 	if err := g.marks.Mark(oc.id); err != nil {
 		g.o.Log.Error("mark fired claim", "err", err)
 		g.latch(ctx, l, "the fired mark cannot be written: "+err.Error())
