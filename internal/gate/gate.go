@@ -29,6 +29,7 @@ type Store interface {
 	Learn(ctx context.Context, arrived []ticket.Arrival) (ticket.Learned, error)
 	SetFloor(ctx context.Context, f ticket.Floor) error
 	SetLastEvent(ctx context.Context, event string) error
+	SetCatchingUp(ctx context.Context, on bool) error
 	CodeChunks(event string) ([]ticket.FeedCodes, error)
 	Prune(ctx context.Context, event string, limit int) (more bool, err error)
 }
@@ -111,6 +112,7 @@ type Gate struct {
 	fault      string
 	amnesia    bool
 	amnesiaEnd time.Time
+	regained   []ticket.Claim // own claims that came back pending while catching up
 	programme  *ticket.Programme
 	verifier   *ticket.Verifier
 	lastEvent  string

@@ -15,8 +15,12 @@ func (g *Gate) start(ctx context.Context) error {
 		return err
 	}
 	g.o.Clock.SetFloor(saved.Floor)
-	for _, c := range saved.Open {
-		g.leftOpen(ctx, c)
+	if g.store.Fresh() {
+		g.regained = saved.Open
+	} else {
+		for _, c := range saved.Open {
+			g.leftOpen(ctx, c)
+		}
 	}
 	g.lastEvent = saved.LastEvent
 	if saved.Place != "" {
@@ -37,7 +41,7 @@ func (g *Gate) start(ctx context.Context) error {
 		}
 	}
 	if g.store.Fresh() {
-		g.forgot(ctx, "the store is new")
+		g.forgot(ctx, "the store is new, or was closed before it had caught up")
 	}
 	for _, l := range g.lanes {
 		g.signal(l)
@@ -59,6 +63,10 @@ func (g *Gate) leftOpen(ctx context.Context, c ticket.Claim) {
 // catches up before it trusts its ignorance.
 func (g *Gate) forgot(ctx context.Context, why string) {
 	g.amnesia, g.amnesiaEnd = true, time.Now().Add(g.o.AmnesiaWait)
+	if err := g.store.SetCatchingUp(ctx, true); err != nil {
+		g.fail(err)
+		return
+	}
 	g.o.Log.Warn("catching up: "+why, "at_most", g.o.AmnesiaWait)
 	g.event(ctx, ticket.Event{Type: ticket.EventAmnesia, Detail: why}, "")
 }
@@ -84,6 +92,14 @@ func (g *Gate) remembers(ctx context.Context, how string) {
 	g.amnesia, g.amnesiaEnd = false, time.Time{}
 	g.o.Log.Info("knows what was admitted: " + how)
 	g.event(ctx, ticket.Event{Type: ticket.EventAmnesia, Detail: how}, "")
+	for _, c := range g.regained {
+		g.presume(ctx, c)
+	}
+	g.regained = nil
+	if err := g.store.SetCatchingUp(ctx, false); err != nil {
+		g.fail(err)
+		return
+	}
 	for _, l := range g.lanes {
 		for _, p := range l.presented(catching) {
 			g.present(ctx, l, p)

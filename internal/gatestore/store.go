@@ -26,7 +26,7 @@ const Version = 1
 // The buckets and their keys (integers big-endian; STREAM is source, a zero byte
 // and the run's 8 bytes; UNIT is ticket.Unit.Key; CLAIM is ticket.ClaimID.Bytes):
 //
-//	meta      "device" | "mode" | "floor" | "event"  -> text or stamp
+//	meta      "device" | "mode" | "floor" | "event"  -> text or stamp; "catching" -> "" while it catches up
 //	runs      STREAM                  -> have(8) base(8) head(8) opened(8)
 //	receipts  STREAM                  -> high(8)
 //	log       STREAM pos(8)           -> the record as it was encoded by its source
@@ -89,6 +89,11 @@ func New(ctx context.Context, s kv.Store, o Options) (*Store, error) {
 		case string(was) != string(o.Device):
 			return fmt.Errorf("the store belongs to device %s, this is %s: give this device its own data_dir, or remove the file if the other is gone for good", was, o.Device)
 		}
+		if v, err := tx.Get(bMeta, keyCatching); err != nil {
+			return err
+		} else if v != nil {
+			st.fresh = true
+		}
 		return st.begin(tx)
 	})
 	if err != nil {
@@ -126,9 +131,26 @@ func (s *Store) Run() ticket.Run { return s.run }
 // Stream is this gate's present run.
 func (s *Store) Stream() ticket.Stream { return ticket.Stream{Source: s.device, Run: s.run} }
 
-// Fresh reports whether the store held nothing when it was opened: the gate does
-// not know what it admitted before.
+// Fresh reports whether the store held nothing when it was opened, or had not
+// caught up when it was closed: the gate does not know what it admitted before.
 func (s *Store) Fresh() bool { return s.fresh }
+
+var keyCatching = []byte("catching")
+
+// SetCatchingUp keeps whether the gate still catches up, so that a restart in the
+// middle of it is not taken for knowledge.
+func (s *Store) SetCatchingUp(ctx context.Context, on bool) error {
+	err := s.kv.Update(ctx, func(tx kv.Tx) error {
+		if !on {
+			return tx.Delete(bMeta, keyCatching)
+		}
+		return tx.Put(bMeta, keyCatching, []byte{})
+	})
+	if err != nil {
+		return fmt.Errorf("store that the gate catches up: %w", err)
+	}
+	return nil
+}
 
 // Close closes the file.
 func (s *Store) Close() error { return s.kv.Close() }
