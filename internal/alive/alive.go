@@ -173,16 +173,19 @@ func (p *part) doubt(within time.Duration) string {
 	return p.Name + " stands still"
 }
 
-// feed looks at the proofs and tells the manager.
+// feed looks at the proofs and tells the manager: often until it is ready, for a
+// gate that restarts keeps people waiting.
 func (a *Alive) feed(ctx context.Context) error {
-	look := time.NewTicker(a.every)
-	defer look.Stop()
 	for {
 		a.look()
+		pause := a.every
+		if !a.ready {
+			pause /= 40
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-look.C:
+		case <-time.After(pause):
 		}
 	}
 }

@@ -91,7 +91,7 @@ func count(told []string, what string) (n int) {
 func TestFeedsWhileEverythingMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, 20*time.Second, "the loop", "the store")
-		r.pass(3 * time.Second)
+		r.pass(100 * time.Millisecond)
 		if count(r.told(), "READY=1") == 0 {
 			t.Fatalf("not ready after both moved: %q", r.told())
 		}
