@@ -88,7 +88,7 @@ func examine(ctx context.Context, h host, file string) *examination {
 	x.configuration(file)
 	x.enrolment()
 	x.board()
-	x.lanes()
+	x.lanes(ctx)
 	x.clock()
 	x.disk()
 	x.runDir()

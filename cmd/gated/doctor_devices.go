@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -9,14 +10,14 @@ import (
 )
 
 // lanes looks at the devices of each lane.
-func (x *examination) lanes() {
+func (x *examination) lanes(ctx context.Context) {
 	for _, l := range x.c.Lanes {
 		x.turnstile("turnstile of lane "+l.Name, l.Turnstile)
 		for i, r := range l.Readers {
 			x.reader(fmt.Sprintf("reader %d of lane %s", i+1, l.Name), r)
 		}
 		if l.Camera != nil {
-			x.camera("camera of lane "+l.Name, *l.Camera)
+			x.camera(ctx, "camera of lane "+l.Name, *l.Camera)
 		}
 	}
 }
@@ -75,16 +76,4 @@ func (h host) resolved(path string) string {
 		return to
 	}
 	return h.at(path)
-}
-
-// camera looks at one camera.
-func (x *examination) camera(about string, c config.Camera) {
-	if c.Dir == "" {
-		return // the configuration's problem
-	}
-	if !x.there(c.Dir) {
-		x.warn(about, "make it: until then the camera sees darkness", "the folder %s is not there", c.Dir)
-		return
-	}
-	x.warn(about, "", "simulated: it sees the newest picture in %s", c.Dir)
 }

@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"admitone/hardware/camera"
 	"admitone/hardware/turnstile"
+	"admitone/internal/config"
 )
 
 // service is the user that the daemon runs as.
@@ -32,6 +34,9 @@ type host struct {
 	now    func() time.Time
 	dial   func(ctx context.Context, address string) (net.Conn, error)
 	chips  func() ([]turnstile.Chip, error)
+
+	probe   func(camera.V4L2Options) (camera.Offer, error)
+	measure func(context.Context, config.Camera) (rate float64, err error) // pictures a second
 }
 
 // owner is whose a file is.
@@ -62,7 +67,9 @@ func thisHost() host {
 		dial: func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		},
-		chips: turnstile.Chips,
+		chips:   turnstile.Chips,
+		probe:   camera.Probe,
+		measure: measure,
 	}
 }
 

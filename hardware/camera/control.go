@@ -130,6 +130,14 @@ func plainName(s string) string {
 }
 
 func (s setting) set(d device) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	return d.SetControl(s.on.id, s.value)
+}
+
+// check returns an error when the device cannot do as the setting says.
+func (s setting) check() error {
 	if s.on == nil {
 		names := make([]string, len(s.there))
 		for i, c := range s.there {
@@ -140,5 +148,5 @@ func (s setting) set(d device) error {
 	if s.value < s.on.least || s.value > s.on.most {
 		return fmt.Errorf("it takes %d to %d", s.on.least, s.on.most)
 	}
-	return d.SetControl(s.on.id, s.value)
+	return nil
 }

@@ -618,11 +618,14 @@ func TestNewV4L2Refuses(t *testing.T) {
 func TestProbe(t *testing.T) {
 	f := newFake()
 	f.controls = []control{{id: cidExposure, name: "Exposure Time, Absolute", least: 3, most: 2047}}
-	cam, err := newV4L2(V4L2Options{Device: "x"}, f.open)
+	cam, err := newV4L2(V4L2Options{Device: "x", Controls: map[string]int{"exposure": 1, "focus": 2}}, f.open)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o, err := cam.probe()
+	if len(o.Refused) != 2 || o.Refused[0] != "exposure = 1: it takes 3 to 2047" || !strings.HasPrefix(o.Refused[1], "focus = 2: it has none") || len(f.values) > 0 {
+		t.Errorf("refused %q, set %q", o.Refused, f.values)
+	}
 	if err != nil || o.Device != "Fake (fake, bus 1)" || len(o.Modes) != 4 || !slices.Equal(o.Controls, []string{"exposure_time_absolute 3 to 2047"}) {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -633,5 +636,32 @@ func TestProbe(t *testing.T) {
 	f.path = gone
 	if _, err := cam.probe(); !errors.Is(err, errGone) || f.opens != f.closes {
 		t.Errorf("%v, %d opened, %d closed", err, f.opens, f.closes)
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	for _, c := range []struct {
+		spoil func(f *fake)
+		rate  float64
+		err   string
+	}{
+		{func(*fake) {}, 15, ""},
+		{func(f *fake) { f.period = time.Second / 7 }, 7, ""},
+		{func(f *fake) { f.path = gone }, 0, "unplugged"},
+		{func(f *fake) { f.ticks = func(layout, int) bool { return false } }, 0, "no frame"},
+		{func(f *fake) { f.ticks = func(_ layout, n int) bool { return n == 1 } }, 0, "no frame for"},
+	} {
+		f := newFake()
+		c.spoil(f)
+		synctest.Test(t, func(t *testing.T) {
+			cam, err := newV4L2(V4L2Options{Device: "x", Width: 64, Height: 48}, f.open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rate, err := Measure(t.Context(), cam, 3*time.Second, 20*time.Second)
+			if math.Abs(rate-c.rate) > 0.1 || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%v, %v, want %v %q", rate, err, c.rate, c.err)
+			}
+		})
 	}
 }
