@@ -104,24 +104,17 @@ func startParent(t *testing.T, o KeptOptions, low bool) *parent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.start(out)
-}
-
-func (p *parent) start(out io.Reader) *parent {
-	p.t.Helper()
 	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
-	p.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait() // it was killed, or waited for already
 	})
 	go func() {
 		defer close(p.said)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if lines.Text() != PassageIn.String() {
-				p.said <- lines.Text()
-			}
+			p.said <- lines.Text()
 		}
 	}()
 	p.hear(PulseBegin)
@@ -173,7 +166,6 @@ func TestKilledParent(t *testing.T) {
 	for name, low := range polarities {
 		t.Run(name, func(t *testing.T) {
 			p := startParent(t, KeptOptions{MaxOn: 100 * sec, Silent: time.Hour}, low)
-			write(t, p.path+".noise", "")
 			for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGKILL} {
 				if err := syscall.Kill(-p.cmd.Process.Pid, sig); err != nil {
 					t.Fatal(err)
@@ -188,28 +180,38 @@ func TestKilledParent(t *testing.T) {
 	}
 }
 
-// TestKilledParentOfATalkingKeeper: a keeper that is telling something meets a
-// broken pipe first, which must not end it before its lines are idle.
-func TestKilledParentOfATalkingKeeper(t *testing.T) {
-	p := &parent{t: t, path: filepath.Join(t.TempDir(), "pads"), said: make(chan string, 10000)}
-	write(t, p.path+".noise", "")
-	args, err := json.Marshal(KeptOptions{MaxOn: 100 * sec, Silent: time.Hour, Wiring: padWiring(p.path, false)})
+// TestKeeperThatNobodyHears: a keeper that tells something meets a broken pipe
+// before the end of its orders. That must not be its death: the lines come after.
+func TestKeeperThatNobodyHears(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pads")
+	write(t, path+".noise", "")
+	cmd := exec.Command(os.Args[0], "keeper")
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = exec.Command(os.Args[0], "parent", string(args))
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.start(out)
-	if err := p.cmd.Process.Kill(); err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.want(p.idle(2), 1)
+	opened := frame{Do: verbOpen, Terms: &terms{Wiring: padWiring(path, false), MaxOn: time.Hour, Silent: time.Hour}}
+	if err := errors.Join(writeFrame(in, opened), writeFrame(in, frame{Do: verbSet, Line: LineRelay, Active: true})); err != nil {
+		t.Fatal(err)
+	}
+	relay := func() []bool { return levels(padEdges(t, path, relayPin, false)) }
+	eventually(t, "the relay is active", func() bool { return len(relay()) == 1 })
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("the keeper ended with %v", err)
+	}
+	if got := relay(); !slices.Equal(got, []bool{true, false}) {
+		t.Errorf("the relay's wire saw %v", got)
+	}
 }
 
 // TestStoppedParent: the relay becomes inactive while the parent stands still. When

@@ -39,6 +39,9 @@ func TestRegistersWithoutAnEdge(t *testing.T) {
 					if err := r.Set(LineRelay, active); err != nil {
 						t.Fatal(err)
 					}
+					if high := b.read(relayPin); high != (active != low) {
+						t.Errorf("set to %v, the wire is high: %v", active, high)
+					}
 				}
 				if err := errors.Join(r.Set(LineAmber, true), r.Close(), r.Close()); err != nil {
 					t.Error(err)
