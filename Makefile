@@ -4,7 +4,7 @@
 GO    ?= go
 FLAGS := -trimpath -ldflags '-s -w'
 
-.PHONY: build run test lint bench deb deb-test clean
+.PHONY: build run test lint bench hil deb deb-test clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/ ./cmd/gated ./cmd/ledgerd ./cmd/gatectl
@@ -25,6 +25,10 @@ lint:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
+
+# The drivers on emulated boards: Debian's kernels, the lines seen from outside.
+hil:
+	scripts/hil
 
 # Packages for a Pi and for the centre, in build/deb; deb-test proves them in a
 # clean Debian root, as root.

@@ -2,6 +2,8 @@ package hil
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,4 +152,21 @@ func (a *Agent) why() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ended
+}
+
+// File reads a file of the board.
+func (a *Agent) File(ctx context.Context, path string) ([]byte, error) {
+	p, err := a.Ask(ctx, talk.Request{Op: talk.Read, Path: path})
+	if err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(p.Data))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return b, nil
 }

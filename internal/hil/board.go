@@ -29,7 +29,7 @@ func Virt() Board {
 	return Board{
 		Name: "virt", Arch: "arm64", Package: "linux-image-arm64", GoArch: "arm64",
 		Program: "qemu-system-aarch64",
-		Args:    []string{"-M", "virt,gic-version=2", "-cpu", "cortex-a53", "-m", "512", "-smp", "2"},
+		Args:    []string{"-M", "virt,gic-version=2", "-cpu", "cortex-a53", "-m", "512", "-smp", "2", "-accel", "tcg,thread=multi"},
 		Cmdline: "console=ttyAMA0",
 		Chip:    "9030000.pl061", gpio: gpioBlock{kind: "pl061", levels: 0x9030000 + 0x3fc},
 	}
@@ -40,7 +40,7 @@ func Virt32() Board {
 	b := Virt()
 	b.Name, b.Arch, b.Package, b.GoArch, b.Env = "virt32", "armhf", "linux-image-armmp", "arm", []string{"GOARM=7"}
 	b.Program = "qemu-system-arm"
-	b.Args = []string{"-M", "virt,highmem=off", "-cpu", "cortex-a15", "-m", "512", "-smp", "2"}
+	b.Args = []string{"-M", "virt,highmem=off", "-cpu", "cortex-a15", "-m", "512", "-smp", "2", "-accel", "tcg,thread=multi"}
 	return b
 }
 
@@ -50,8 +50,10 @@ func Virt32() Board {
 func Pi3() Board {
 	return Board{
 		Name: "raspi3b", Arch: "arm64", Package: "linux-image-arm64", GoArch: "arm64",
-		Program:    "qemu-system-aarch64",
-		Args:       []string{"-M", "raspi3b", "-serial", "null"},
+		Program: "qemu-system-aarch64",
+		// One thread for its four processors: until the kernel starts them, three wait in
+		// a loop, and would take as much of the host each as the one that works.
+		Args:       []string{"-M", "raspi3b", "-serial", "null", "-accel", "tcg,thread=single"},
 		DeviceTree: "broadcom/bcm2837-rpi-3-b.dtb",
 		Cmdline:    "console=ttyS1,115200 iomem=relaxed",
 		Chip:       "pinctrl-bcm2835", gpio: gpioBlock{kind: "bcm2835_gpio", levels: 0x3f200000 + 0x34, sets: 0x3f200000 + 0x1c, clears: 0x3f200000 + 0x28},
@@ -63,7 +65,7 @@ func Pi3() Board {
 // standing still, so that the test sees the lines from the first moment.
 func (b Board) argv(k Kernel, initrd string) []string {
 	argv := append([]string{b.Program}, b.Args...)
-	argv = append(argv, "-accel", "tcg,thread=multi", "-nodefaults", "-display", "none", "-no-reboot", "-S",
+	argv = append(argv, "-nodefaults", "-display", "none", "-no-reboot", "-S",
 		"-kernel", k.Image(), "-initrd", initrd, "-append", b.Cmdline+" quiet panic=-1",
 		"-serial", "stdio",
 		"-chardev", "socket,id=qtest,fd=3", "-qtest", "chardev:qtest", "-qtest-log", "none",

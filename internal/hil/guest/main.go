@@ -3,7 +3,8 @@
 // Guest is the first and only program of an emulated board: no shell, no other
 // tools. As process 1 it mounts, loads the kernel modules that /modules lists
 // ("PATH PARAMETERS" a line, in order) and collects what others leave behind. Its
-// child does what the host asks for over the console.
+// child does what the host asks for over the console. As "init stream FILE" it is a
+// camera's program.
 package main
 
 import (
@@ -20,7 +21,13 @@ func main() {
 	if os.Getpid() == 1 {
 		boot()
 	}
-	if err := serve(os.Stdin, os.Stdout); err != nil {
+	var err error
+	if len(os.Args) == 3 && os.Args[1] == "stream" {
+		err = stream(os.Args[2], os.Stdout)
+	} else {
+		err = serve(os.Stdin, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
 		os.Exit(1)
 	}

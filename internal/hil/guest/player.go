@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
-	_ "image/png" // what the host sends
+	_ "image/jpeg" // what the host sends
 	"os"
 	"sync"
 
@@ -28,8 +28,13 @@ type player struct {
 	err     error
 }
 
-// show plays a picture; the first one opens the output.
+// show plays a picture; the first one opens the output. Motion JPEG is played by
+// another process, to which the device is a file.
 func (s *server) show(device, pixels, path string) error {
+	if pixels == motionJPEG {
+		next := device + ".next"
+		return errors.Join(os.Symlink(path, next), os.Rename(next, device))
+	}
 	frame, w, h, err := readFrame(path, pixels)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,8 +84,7 @@ func (s *server) do(q talk.Request) (talk.Reply, error) {
 	case talk.Await:
 		return await(q)
 	case talk.Read:
-		b, err := os.ReadFile(q.Path)
-		return talk.Reply{Data: b}, err
+		return read(q.Path)
 	case talk.Write:
 		return talk.Reply{}, write(q.Path, q.Data, os.FileMode(q.Number))
 	case talk.List:
@@ -204,6 +204,19 @@ func has(line string, words []string) bool {
 		}
 	}
 	return true
+}
+
+// read packs what it reads: a store has more room than rows.
+func read(path string) (talk.Reply, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return talk.Reply{}, err
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err = z.Write(b)
+	err = errors.Join(err, z.Close())
+	return talk.Reply{Data: packed.Bytes()}, err
 }
 
 func write(path string, data []byte, mode os.FileMode) error {

@@ -18,7 +18,7 @@ const (
 	Signal  Op = "signal"  // PID, Number
 	Exit    Op = "exit"    // PID, Wait: waits for the end of a started program; replies Code
 	Await   Op = "await"   // Path, Offset, Words, Wait: waits for a line with all the words from Offset on; replies Line and Offset, where the next begins
-	Read    Op = "read"    // Path: replies Data
+	Read    Op = "read"    // Path: replies Data, packed by gzip
 	Write   Op = "write"   // Path, Data, Number: a file with that mode
 	List    Op = "list"    // replies Processes
 	Show    Op = "show"    // Path, Argv[0], Words[0]: plays a PNG file to a video output, in a pixel format; the picture of one that plays already is changed

@@ -1,0 +1,251 @@
+//go:build hil
+
+package hil
+
+import (
+	"path"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"admitone/internal/hil/talk"
+	"admitone/internal/ticket"
+)
+
+// TestVirt: the kernel's GPIO character device on a chip with interrupts.
+func TestVirt(t *testing.T) {
+	r := boot(t, Virt(), readers)
+	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, relay: 0, passage: 1, pixels: "GREY", pulse: time.Second}
+	t.Run("YUYV", func(t *testing.T) {
+		s := s
+		s.pixels = "YUYV"
+		r.admits(t, s)
+	})
+	t.Run("GREY", func(t *testing.T) { r.admits(t, s) })
+	t.Run("motion JPEG of a child", func(t *testing.T) {
+		s := s
+		s.pixels = "MJPG"
+		r.admits(t, s)
+	})
+	t.Run("active low", func(t *testing.T) {
+		s := s
+		s.activeLow = true
+		r.admits(t, s, false) // it is pulled down, to the active level, until then
+	})
+	t.Run("camera back", func(t *testing.T) { r.cameraBack(t, s) })
+	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
+	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
+	t.Run("both killed", func(t *testing.T) { r.bothKilled(t, s) })
+	t.Run("typing scanners", func(t *testing.T) { r.kernelTests(t, readers) })
+	t.Run("rpio refuses", func(t *testing.T) {
+		s := s
+		s.turnstile = `driver = "rpio"` + "\nallow_dev_mem = true"
+		r.refuses(t, s, "driver rpio is for Raspberry Pi 0 to 4", "this board is linux,dummy-virt", `use driver \"gpiochip\"`)
+	})
+}
+
+// TestPi: the registers of a Raspberry Pi 3B.
+func TestPi(t *testing.T) {
+	r := boot(t, Pi3())
+	s := setup{turnstile: `driver = "rpio"` + "\nallow_dev_mem = true", relay: 17, passage: 5, pixels: "GREY", pulse: time.Second}
+	t.Run("admits", func(t *testing.T) { r.admits(t, s) })
+	t.Run("active low", func(t *testing.T) {
+		s := s
+		s.activeLow = true
+		r.admits(t, s, false) // it was left at the other polarity's idle level
+	})
+	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
+	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
+	t.Run("both killed", func(t *testing.T) { r.bothKilled(t, s) })
+}
+
+// TestVirt32: the structures of a 32-bit kernel.
+func TestVirt32(t *testing.T) {
+	r := boot(t, Virt32(), readers)
+	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, relay: 0, passage: 1, pixels: "YUYV", pulse: time.Second}
+	t.Run("admits", func(t *testing.T) { r.admits(t, s) })
+	t.Run("typing scanners", func(t *testing.T) { r.kernelTests(t, readers) })
+}
+
+// readers is the package whose tests play keyboards to the kernel.
+const readers = "admitone/hardware/reader"
+
+// kernelTests runs those tests of a package that need this kernel: each must pass,
+// and none may be skipped.
+func (r *rig) kernelTests(t *testing.T, pkg string) {
+	test := func(args ...string) string {
+		p := r.ask(t, talk.Request{Op: talk.Run, Argv: append([]string{"/" + path.Base(pkg) + ".test"}, args...), Wait: 2 * patience})
+		if p.Code != 0 {
+			t.Errorf("%v ends with %d:\n%s", args, p.Code, p.Data)
+		}
+		return string(p.Data)
+	}
+	names := strings.Fields(test("-test.list", "^TestKernel"))
+	if len(names) == 0 {
+		t.Error("there are none")
+	}
+	out := test("-test.v", "-test.run", "^TestKernel")
+	for _, n := range names {
+		if !strings.Contains(out, "--- PASS: "+n+" ") {
+			t.Errorf("%s did not pass:\n%s", n, out)
+		}
+	}
+}
+
+// admits runs a gate from its start to its end, with one admission between: from
+// the picture to the relay, and from the passage to the store. Opening gives the
+// edges that the relay has when the gate takes its line for the first time.
+func (r *rig) admits(t *testing.T, s setup, opening ...bool) {
+	mark := r.Mark()
+	pid := r.start(t, s)
+	r.play(t, s.pixels)
+	r.idle(t, s)
+	tk := r.admission(t, s)
+	r.await(t, results, tk.ID.String(), `"admitted"`)
+	r.edge(t, mark, s, false)
+	r.stop(t, pid)
+	r.hide(t, s.pixels)
+	r.idle(t, s)
+	// A stop and a start are silent, and so is a start that comes to nothing.
+	r.stop(t, r.start(t, s))
+	r.history(t, mark, s, append(opening, true, false)...)
+	r.claimed(t, tk, ticket.Admitted)
+}
+
+// admission shows a new ticket, sees the relay become active, and lets a person
+// through.
+func (r *rig) admission(t *testing.T, s setup) card {
+	t.Helper()
+	mark := r.Mark()
+	tk := r.card(t)
+	r.show(t, s.pixels, tk.path)
+	v := r.verdict(t, tk)
+	if v.Verdict != ticket.Admit || v.Reason != ticket.OK {
+		t.Fatalf("verdict %+v", v)
+	}
+	t.Logf("verdict %v after the frame's capture", v.Took)
+	r.edge(t, mark, s, true)
+	r.pass(t, s)
+	return tk
+}
+
+// pass gives the passage input what a contact there gives it.
+func (r *rig) pass(t *testing.T, s setup) {
+	t.Helper()
+	for _, high := range []bool{true, false} {
+		if err := r.Drive(s.passage, high); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// cameraBack pulls the camera out and plugs it in again.
+func (r *rig) cameraBack(t *testing.T, s setup) {
+	mark := r.Mark()
+	pid := r.start(t, s)
+	r.play(t, s.pixels)
+	tk := r.admission(t, s)
+	r.await(t, results, tk.ID.String(), `"admitted"`)
+	files := r.process(t, pid).Files
+	for range 2 {
+		r.ask(t, talk.Request{Op: talk.Control, Path: camera, Words: []string{"Disconnect"}, Number: 1})
+		r.await(t, gateLog, "camera lost")
+		r.hide(t, s.pixels) // the last to close it: it is plugged in again
+		r.play(t, s.pixels)
+		tk := r.admission(t, s)
+		r.await(t, results, tk.ID.String(), `"admitted"`)
+		r.await(t, gateLog, "camera works again")
+	}
+	if n := r.process(t, pid).Files; n != files {
+		t.Errorf("the gate has %d files open, before the camera was lost %d", n, files)
+	}
+	r.stop(t, pid)
+	r.hide(t, s.pixels)
+	r.history(t, mark, s, true, false, true, false, true, false)
+}
+
+// deathLimit is how soon the relay must be inactive when nobody is there any more
+// to end the pulse: well before the pulse would have ended.
+const (
+	deathLimit = 5 * time.Second
+	longPulse  = 25 * time.Second
+)
+
+// midPulse starts a gate and has it open the turnstile for long.
+func (r *rig) midPulse(t *testing.T, s setup) (pid, mark int) {
+	t.Helper()
+	s.pulse = longPulse
+	mark = r.Mark()
+	pid = r.start(t, s)
+	r.play(t, s.pixels)
+	r.show(t, s.pixels, r.card(t).path)
+	r.edge(t, mark, s, true)
+	return pid, mark
+}
+
+// killed kills the gate in the middle of a pulse.
+func (r *rig) killed(t *testing.T, s setup) {
+	pid, mark := r.midPulse(t, s)
+	at := time.Now()
+	r.signal(t, pid, syscall.SIGKILL)
+	off := r.edge(t, mark, s, false)
+	t.Logf("inactive %v after SIGKILL", off.At.Sub(at).Round(time.Millisecond))
+	if off.At.Sub(at) > deathLimit {
+		t.Errorf("the relay was active for %v after SIGKILL", off.At.Sub(at))
+	}
+	r.hide(t, s.pixels)
+	r.stop(t, r.start(t, s))
+	r.history(t, mark, s, true, false)
+}
+
+// stopped stops the gate in the middle of a pulse, and lets it go on.
+func (r *rig) stopped(t *testing.T, s setup) {
+	pid, mark := r.midPulse(t, s)
+	at := time.Now()
+	r.signal(t, pid, syscall.SIGSTOP)
+	off := r.edge(t, mark, s, false)
+	t.Logf("inactive %v after SIGSTOP", off.At.Sub(at).Round(time.Millisecond))
+	if off.At.Sub(at) > deathLimit {
+		t.Errorf("the relay was active for %v after SIGSTOP", off.At.Sub(at))
+	}
+	r.show(t, s.pixels, hall)
+	r.signal(t, pid, syscall.SIGCONT)
+	r.pass(t, s)
+	tk := r.admission(t, s)
+	r.await(t, results, tk.ID.String(), `"admitted"`)
+	r.stop(t, pid)
+	r.hide(t, s.pixels)
+	r.history(t, mark, s, true, false, true, false)
+}
+
+// bothKilled kills the gate and the keeper of its lines in the middle of a pulse:
+// what the unit runs then makes the relay inactive.
+func (r *rig) bothKilled(t *testing.T, s setup) {
+	pid, mark := r.midPulse(t, s)
+	keepers := r.keepers(t)
+	if len(keepers) != 1 {
+		t.Fatalf("keepers: %v", keepers)
+	}
+	r.signal(t, pid, syscall.SIGSTOP) // it would start another
+	r.signal(t, keepers[0].PID, syscall.SIGKILL)
+	r.signal(t, pid, syscall.SIGKILL)
+	p := r.ask(t, talk.Request{Op: talk.Run, Argv: []string{"/gated", "relay-off", "-config", gateConfig}, Wait: patience})
+	if p.Code != 0 {
+		t.Errorf("relay-off ends with %d: %s", p.Code, p.Data)
+	}
+	r.edge(t, mark, s, false)
+	r.idle(t, s)
+	r.hide(t, s.pixels)
+	r.history(t, mark, s, true, false)
+}
+
+// refuses starts a gate whose driver cannot work here: it says why.
+func (r *rig) refuses(t *testing.T, s setup, words ...string) {
+	mark := r.Mark()
+	pid := r.start(t, s)
+	t.Log(r.await(t, gateLog, words...))
+	r.stop(t, pid)
+	r.history(t, mark, s)
+}
