@@ -111,7 +111,7 @@ func (g *Gate) wanted(l *lane, now time.Time) Signal {
 	switch {
 	case l.emergency:
 		return SignalOpen
-	case now.Before(l.testUntil):
+	case now.Before(l.letUntil):
 		return SignalAdmit
 	case now.Before(l.refuseUntil):
 		return SignalRefuse

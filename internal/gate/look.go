@@ -76,7 +76,8 @@ type lane struct {
 	signal      Signal
 	signalled   bool
 	renewAt     time.Time // mode free: when the relay is to be renewed
-	testUntil   time.Time // the green of a test ticket, or of the staff's button
+	letUntil    time.Time // who was let through without a claim, by staff or a test ticket, may pass until then
+	letThrough  int       // how many of them have not
 	lost        bool      // the turnstile's lines are out of reach
 	emergency   bool      // the emergency input holds the turnstile open
 }

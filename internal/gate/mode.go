@@ -106,7 +106,7 @@ func (g *Gate) presentTest(ctx context.Context, l *lane, p *presentation) {
 		g.say(l, p, ticket.Fault, ticket.Claim{}, nil)
 		return
 	}
-	l.testUntil = time.Now().Add(l.PassageTimeout)
+	l.let(time.Now())
 	if err := l.Turnstile.Pulse(l.Pulse); err != nil {
 		g.o.Log.Error("open turnstile", "err", err)
 		g.say(l, p, ticket.Fault, ticket.Claim{}, nil)

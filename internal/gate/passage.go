@@ -62,8 +62,11 @@ func (g *Gate) passed(ctx context.Context, l *lane, at time.Time) {
 	switch {
 	case g.mode == ticket.ModeFree || l.emergency:
 		return // the turnstile is open
-	case at.Before(l.testUntil):
-		g.afterPassage(l) // it was opened without a claim
+	case at.Before(l.letUntil): // it was opened without a claim
+		if l.letThrough--; l.letThrough <= 0 {
+			l.letUntil = time.Time{}
+		}
+		g.afterPassage(l)
 	case at.Before(l.lateUntil):
 		l.lateUntil, l.annuls = time.Time{}, 0
 		g.trust(ctx, l)
@@ -96,6 +99,15 @@ func (g *Gate) afterPassage(l *lane) {
 			g.o.Log.Error("hold turnstile", "err", err)
 		}
 	}
+}
+
+// let expects one person who has no claim.
+func (l *lane) let(now time.Time) {
+	if !now.Before(l.letUntil) {
+		l.letThrough = 0
+	}
+	l.letThrough++
+	l.letUntil = now.Add(l.PassageTimeout)
 }
 
 func (g *Gate) trust(ctx context.Context, l *lane) {

@@ -43,13 +43,13 @@ func (g *Gate) staff(ctx context.Context, l *lane) {
 	if g.mode == ticket.ModeFree || l.emergency {
 		return // it is open
 	}
-	l.testUntil = time.Now().Add(l.PassageTimeout)
+	l.let(time.Now())
 	open := func() error { return l.Turnstile.Pulse(l.Pulse) }
 	if l.Hold {
 		open = func() error { return l.Turnstile.Open(l.PassageTimeout) }
 	}
 	if err := open(); err != nil {
-		l.testUntil = time.Time{}
+		l.letUntil = time.Time{}
 		g.o.Log.Error("open turnstile for staff", "lane", l.Name, "err", err)
 	}
 }
