@@ -26,7 +26,7 @@ const maxSide = 1 << 15
 // check returns an error when the frame is not what it says.
 func (f Frame) check() error {
 	switch {
-	case f.W < 2 || f.H < 2:
+	case f.W < 1 || f.H < 1:
 		return fmt.Errorf("read frame: %d x %d pixels is no picture", f.W, f.H)
 	case f.W > maxSide || f.H > maxSide:
 		return fmt.Errorf("read frame: %d x %d pixels, at most %d each way", f.W, f.H, maxSide)
