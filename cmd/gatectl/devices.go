@@ -13,6 +13,7 @@ import (
 	"admitone/internal/config"
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerhttp"
+	"admitone/internal/ticket"
 	"admitone/internal/wire"
 )
 
@@ -201,19 +202,34 @@ func listGates(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	gates, err := client.Gates(ctx)
+	stats, err := client.Stats(ctx) // with the ledger's time, which says who is silent
 	head := []string{"place", "role", "state", "link", "heard", "mode", "clock", "unsent", "device", "note"}
-	return table(c.out, all(gates, err), "no gates", head, func(g ledger.Gate) []cell {
+	return table(c.out, all(stats.Gates, err), "no gates", head, func(g ledger.Gate) []cell {
 		state := text(g.State)
 		if g.State != ledger.StateEnrolled {
 			state = cell{"✗ " + or(g.State, "not enrolled"), bad}
 		}
+		link, heard, mode, clock := linkCell(g.Link), text(g.Heard), modeCell(g.Mode), clockCell(g.Clock)
 		if g.Heard == "" {
-			return []cell{text(g.Place), text(g.Role), state, {"✗ not heard", amber}, text("-"), text("-"), text("-"), text(fmt.Sprint(g.Outstanding)), text(string(g.Device)), text(g.Note)}
+			heard, mode, clock = text("-"), text("-"), text("-")
+		}
+		switch {
+		case g.Role == ledger.RoleBroker:
+			link = text("-") // it says nothing by itself
+		case isSilent(g.Heard, stats.Time):
+			link = cell{"✗ not heard", amber}
 		}
 		return []cell{
-			text(g.Place), text(g.Role), state, linkCell(g.Link), text(g.Heard), modeCell(g.Mode), clockCell(g.Clock),
+			text(g.Place), text(g.Role), state, link, heard, mode, clock,
 			text(fmt.Sprint(g.Outstanding)), text(string(g.Device)), text(g.Note),
 		}
 	})
+}
+
+// isSilent reports whether a gate, which says something every 2 s, was not heard
+// in the last 10 s, by the ledger's times.
+func isSilent(heard, now string) bool {
+	h, err := time.Parse(ticket.TimeFormat, heard)
+	n, err2 := time.Parse(ticket.TimeFormat, now)
+	return err != nil || err2 != nil || n.Sub(h) >= 10*time.Second
 }

@@ -12,10 +12,10 @@ import (
 
 // Errors of admin calls.
 var (
-	ErrNotFound = errors.New("not found")  // returned when what is named is not there
-	ErrTaken    = errors.New("taken")      // returned when a place, device or version is in use
-	ErrInvalid  = errors.New("not valid")  // returned when the input is wrong; the text says what
-	ErrDone     = errors.New("settled so") // returned when a claim does not hold, so that there is nothing to release
+	ErrNotFound = errors.New("not found")                            // returned when what is named is not there
+	ErrTaken    = errors.New("taken")                                // returned when a place, device or version is in use
+	ErrInvalid  = errors.New("not valid")                            // returned when the input is wrong; the text says what
+	ErrDone     = errors.New("it does not hold its ticket any more") // returned when a claim does not hold, so that there is nothing to release
 )
 
 // ConflictState is where a conflict stands.
