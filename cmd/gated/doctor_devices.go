@@ -35,8 +35,9 @@ func (x *examination) reader(about string, r config.Reader) {
 	if r.Driver == config.DriverEvdev {
 		absent = "plug it in; `ls /dev/input/by-id` has the names of those that are"
 	}
-	if r.Driver == config.DriverLine {
-		absent = "make it: a FIFO is made by `mkfifo`"
+	if r.Driver == config.DriverLine && !x.there(r.Path) && !strings.HasPrefix(r.Path, "/dev/") {
+		x.ok(about, "%s, which the gate makes", r.Path)
+		return
 	}
 	if !x.device(about, r.Path, absent) {
 		return

@@ -293,6 +293,8 @@ reader = [{ path = "%s", driver = "%s" }]`
 		{"voltage low", func(p *patient) { p.put("/sys/devices/platform/soc/soc:firmware/get_throttled", "50005\n") }, levelBad, "too low now"},
 		{"voltage was low", func(p *patient) { p.put("/sys/devices/platform/soc/soc:firmware/get_throttled", "50000\n") }, levelWarn, "was too low"},
 		{"scanner unplugged", func(p *patient) { p.remove("/dev/serial/by-id/usb-Newland_NLS-FM430-if00") }, levelBad, "is not there|/dev/serial/by-id"},
+		{"FIFO to be made", func(p *patient) { p.lane(fmt.Sprintf(serial, "/run/gated/codes", "line")) }, levelOK, "/run/gated/codes, which the gate makes"},
+		{"line device unplugged", func(p *patient) { p.lane(fmt.Sprintf(serial, "/dev/ttyACM7", "line")) }, levelBad, "is not there"},
 		{"scanner of root", func(p *patient) { p.owns("/dev/serial/by-id/usb-Newland_NLS-FM430-if00", 0, 0, 0o600) }, levelBad, "may not open|udev rules"},
 		{"scanner to be read only", func(p *patient) { p.owns("/dev/serial/by-id/usb-Newland_NLS-FM430-if00", 0, dialoutGID, 0o640) }, levelBad, "may not open|udev rules"},
 		{"not in group", func(p *patient) { p.put("/etc/group", "dialout:x:20:pi\ngpio:x:997:gated\n") }, levelBad, "may not open|usermod -aG dialout gated"},
