@@ -66,8 +66,8 @@ func Main(ctx context.Context, args []string, t Terminal) int {
 }
 
 func command(ctx context.Context, args []string, t Terminal) error {
-	if len(args) < 2 {
-		return errUsage
+	if len(args) < 2 || strings.HasPrefix(args[1], "-") {
+		return errUsage // no directory: one with such a name is ./-x
 	}
 	verb, dir, rest := args[0], args[1], args[2:]
 	switch verb {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -124,18 +125,21 @@ type gateState struct {
 	} `json:"lanes"`
 }
 
-// linked reports whether a gate has all that it needs to judge and to open.
-func (s gateState) linked() bool {
+// opens reports whether a gate's turnstiles are ready, which takes them a moment.
+func (s gateState) opens() bool {
 	for _, l := range s.Lanes {
 		if !l.Ready {
 			return false
 		}
 	}
-	return s.Programme > 0 && !s.Amnesia && s.Link == "up"
+	return true
 }
 
-// awaitGate waits until a gate answers, and, with linked, until it is online and
-// knows what there is to know.
+// linked reports whether a gate knows all that it needs to judge.
+func (s gateState) linked() bool { return s.Programme > 0 && !s.Amnesia && s.Link == "up" }
+
+// awaitGate waits until a gate answers and its turnstiles are ready, and, with
+// linked, until it is online and knows what there is to know.
 func (l *Lab) awaitGate(ctx context.Context, k int, linked bool) error {
 	name := "gate-" + strconv.Itoa(k)
 	return await(ctx, name, func(ctx context.Context) error {
@@ -150,7 +154,7 @@ func (l *Lab) awaitGate(ctx context.Context, k int, linked bool) error {
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return err
 		}
-		if linked && !s.linked() {
+		if !s.opens() || linked && !s.linked() {
 			return fmt.Errorf("not ready: %s", raw)
 		}
 		return nil
@@ -323,7 +327,13 @@ func (l *Lab) Down() {
 	close(l.forker.stop)
 }
 
-// Mint prints n new tickets for the lab's event; it needs no running lab.
+// mintTries is how many ids are drawn for a ticket whose text has no space in it.
+// About one in six has none.
+const mintTries = 200
+
+// Mint makes n new tickets for the lab's event; it needs no running lab. Base45
+// has a space among its characters, which shells drop or split at: the lab's texts
+// are drawn without.
 func Mint(dir string, n int, change func(*ticket.Ticket)) ([]string, error) {
 	key, err := config.ReadKey(layout{dir: dir}.mintKey())
 	if err != nil {
@@ -332,13 +342,18 @@ func Mint(dir string, n int, change func(*ticket.Ticket)) ([]string, error) {
 	signer := ticket.NewSigner(key)
 	texts := make([]string, n)
 	for i := range texts {
-		t := ticket.Ticket{Format: ticket.FormatA1, Event: Event}
-		rand.Read(t.ID[:])
-		if change != nil {
-			change(&t)
-		}
-		if texts[i], err = signer.Mint(t); err != nil {
-			return nil, err
+		for range mintTries {
+			t := ticket.Ticket{Format: ticket.FormatA1, Event: Event}
+			rand.Read(t.ID[:])
+			if change != nil {
+				change(&t)
+			}
+			if texts[i], err = signer.Mint(t); err != nil {
+				return nil, err
+			}
+			if !strings.Contains(texts[i], " ") {
+				break
+			}
 		}
 	}
 	return texts, nil
