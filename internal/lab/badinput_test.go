@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func oneClaimTwoTickets(s *stage) {
 	conf, err := config.LoadGate(s.at.gate(2, "gated.toml"))
 	s.must(err)
 	conn, err := wire.Dial(s.t.Context(), wire.NATSOptions{
-		URLs: []string{"tls://" + s.brokerAddr}, Seed: conf.Device.Seed, PinnedKeys: []string{s.brokerPin}, Name: "copy",
+		URLs: []string{"tls://" + s.brokerAddr}, Seed: conf.Device.Seed, PinnedKeys: []string{s.brokerPin}, Name: "copy", Log: slog.New(slog.DiscardHandler),
 	})
 	s.must(err)
 	defer conn.Close()

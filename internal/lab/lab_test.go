@@ -18,8 +18,15 @@ var bin string
 // detector nor anything else of a test in them.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		f.Value.Set(atATime)
+	}
 	os.Exit(run(m))
 }
+
+// atATime is how many labs stand at a time, on however many cores: what they do is
+// waiting, mostly.
+const atATime = "4"
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "lab")
