@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,16 +11,16 @@ import (
 	"admitone/internal/ticket"
 )
 
-// slowView is a store in which something happens right after a unit was read.
+// slowView is a store in which something happens once, right after a unit was read.
 type slowView struct {
 	*gatestore.Store
-	after func()
+	after atomic.Pointer[func()]
 }
 
 func (s *slowView) View(u ticket.Unit) (ticket.View, error) {
 	v, err := s.Store.View(u)
-	if s.after != nil {
-		s.after()
+	if f := s.after.Swap(nil); f != nil {
+		(*f)()
 	}
 	return v, err
 }
@@ -48,11 +49,8 @@ func TestArrivalThatBecomesDurableDuringADecisionCounts(t *testing.T) {
 			}
 		}()
 		r.wait(10 * time.Millisecond)
-		slow.after = func() {
-			slow.after = nil
-			close(release)
-			<-learned
-		}
+		during := func() { close(release); <-learned }
+		slow.after.Store(&during)
 		r.wait(time.Second)
 		r.want("crossed with an earlier claim", r.reasons(), ticket.InProgress)
 		if r.ts.pulsed() != 0 {
