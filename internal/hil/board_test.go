@@ -31,7 +31,7 @@ func TestVirt(t *testing.T) {
 	t.Run("active low", func(t *testing.T) {
 		s := s
 		s.activeLow = true
-		r.admits(t, s, false) // it is pulled down, to the active level, until then
+		r.admits(t, s)
 	})
 	t.Run("camera back", func(t *testing.T) { r.cameraBack(t, s) })
 	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
@@ -53,7 +53,7 @@ func TestPi(t *testing.T) {
 	t.Run("active low", func(t *testing.T) {
 		s := s
 		s.activeLow = true
-		r.admits(t, s, false) // it was left at the other polarity's idle level
+		r.admits(t, s)
 	})
 	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
 	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
@@ -96,20 +96,20 @@ func (r *rig) kernelTests(t *testing.T, pkg string) {
 // admits runs a gate from its start to its end, with one admission between: from
 // the picture to the relay, and from the passage to the store. Opening gives the
 // edges that the relay has when the gate takes its line for the first time.
-func (r *rig) admits(t *testing.T, s setup, opening ...bool) {
-	mark := r.Mark()
+func (r *rig) admits(t *testing.T, s setup) {
+	then := r.now(t, s)
 	pid := r.start(t, s)
 	r.play(t, s.pixels)
 	r.idle(t, s)
 	tk := r.admission(t, s)
 	r.await(t, results, tk.ID.String(), `"admitted"`)
-	r.edge(t, mark, s, false)
+	r.idle(t, s)
 	r.stop(t, pid)
 	r.hide(t, s.pixels)
 	r.idle(t, s)
 	// A stop and a start are silent, and so is a start that comes to nothing.
 	r.stop(t, r.start(t, s))
-	r.history(t, mark, s, append(opening, true, false)...)
+	r.history(t, then, s, true, false)
 	r.claimed(t, tk, ticket.Admitted)
 }
 
@@ -117,7 +117,7 @@ func (r *rig) admits(t *testing.T, s setup, opening ...bool) {
 // through.
 func (r *rig) admission(t *testing.T, s setup) card {
 	t.Helper()
-	mark := r.Mark()
+	then := r.now(t, s)
 	tk := r.card(t)
 	r.show(t, s.pixels, tk.path)
 	v := r.verdict(t, tk)
@@ -125,7 +125,7 @@ func (r *rig) admission(t *testing.T, s setup) card {
 		t.Fatalf("verdict %+v", v)
 	}
 	t.Logf("verdict %v after the frame's capture", v.Took)
-	r.edge(t, mark, s, true)
+	r.edge(t, then, s, true)
 	r.pass(t, s)
 	return tk
 }
@@ -143,7 +143,7 @@ func (r *rig) pass(t *testing.T, s setup) {
 
 // cameraBack pulls the camera out and plugs it in again.
 func (r *rig) cameraBack(t *testing.T, s setup) {
-	mark := r.Mark()
+	then := r.now(t, s)
 	pid := r.start(t, s)
 	r.play(t, s.pixels)
 	tk := r.admission(t, s)
@@ -163,7 +163,7 @@ func (r *rig) cameraBack(t *testing.T, s setup) {
 	}
 	r.stop(t, pid)
 	r.hide(t, s.pixels)
-	r.history(t, mark, s, true, false, true, false, true, false)
+	r.history(t, then, s, true, false, true, false, true, false)
 }
 
 // deathLimit is how soon the relay must be inactive when nobody is there any more
@@ -174,38 +174,38 @@ const (
 )
 
 // midPulse starts a gate and has it open the turnstile for long.
-func (r *rig) midPulse(t *testing.T, s setup) (pid, mark int) {
+func (r *rig) midPulse(t *testing.T, s setup) (pid int, then since) {
 	t.Helper()
 	s.pulse = longPulse
-	mark = r.Mark()
+	then = r.now(t, s)
 	pid = r.start(t, s)
 	r.play(t, s.pixels)
 	r.show(t, s.pixels, r.card(t).path)
-	r.edge(t, mark, s, true)
-	return pid, mark
+	r.edge(t, then, s, true)
+	return pid, then
 }
 
 // killed kills the gate in the middle of a pulse.
 func (r *rig) killed(t *testing.T, s setup) {
-	pid, mark := r.midPulse(t, s)
-	at := time.Now()
+	pid, then := r.midPulse(t, s)
+	at, alive := time.Now(), r.now(t, s)
 	r.signal(t, pid, syscall.SIGKILL)
-	off := r.edge(t, mark, s, false)
+	off := r.edge(t, alive, s, false)
 	t.Logf("inactive %v after SIGKILL", off.At.Sub(at).Round(time.Millisecond))
 	if off.At.Sub(at) > deathLimit {
 		t.Errorf("the relay was active for %v after SIGKILL", off.At.Sub(at))
 	}
 	r.hide(t, s.pixels)
 	r.stop(t, r.start(t, s))
-	r.history(t, mark, s, true, false)
+	r.history(t, then, s, true, false)
 }
 
 // stopped stops the gate in the middle of a pulse, and lets it go on.
 func (r *rig) stopped(t *testing.T, s setup) {
-	pid, mark := r.midPulse(t, s)
-	at := time.Now()
+	pid, then := r.midPulse(t, s)
+	at, alive := time.Now(), r.now(t, s)
 	r.signal(t, pid, syscall.SIGSTOP)
-	off := r.edge(t, mark, s, false)
+	off := r.edge(t, alive, s, false)
 	t.Logf("inactive %v after SIGSTOP", off.At.Sub(at).Round(time.Millisecond))
 	if off.At.Sub(at) > deathLimit {
 		t.Errorf("the relay was active for %v after SIGSTOP", off.At.Sub(at))
@@ -217,17 +217,18 @@ func (r *rig) stopped(t *testing.T, s setup) {
 	r.await(t, results, tk.ID.String(), `"admitted"`)
 	r.stop(t, pid)
 	r.hide(t, s.pixels)
-	r.history(t, mark, s, true, false, true, false)
+	r.history(t, then, s, true, false, true, false)
 }
 
 // bothKilled kills the gate and the keeper of its lines in the middle of a pulse:
 // what the unit runs then makes the relay inactive.
 func (r *rig) bothKilled(t *testing.T, s setup) {
-	pid, mark := r.midPulse(t, s)
+	pid, then := r.midPulse(t, s)
 	keepers := r.keepers(t)
 	if len(keepers) != 1 {
 		t.Fatalf("keepers: %v", keepers)
 	}
+	alive := r.now(t, s)
 	r.signal(t, pid, syscall.SIGSTOP) // it would start another
 	r.signal(t, keepers[0].PID, syscall.SIGKILL)
 	r.signal(t, pid, syscall.SIGKILL)
@@ -235,17 +236,17 @@ func (r *rig) bothKilled(t *testing.T, s setup) {
 	if p.Code != 0 {
 		t.Errorf("relay-off ends with %d: %s", p.Code, p.Data)
 	}
-	r.edge(t, mark, s, false)
+	r.edge(t, alive, s, false)
 	r.idle(t, s)
 	r.hide(t, s.pixels)
-	r.history(t, mark, s, true, false)
+	r.history(t, then, s, true, false)
 }
 
 // refuses starts a gate whose driver cannot work here: it says why.
 func (r *rig) refuses(t *testing.T, s setup, words ...string) {
-	mark := r.Mark()
+	then := r.now(t, s)
 	pid := r.start(t, s)
 	t.Log(r.await(t, gateLog, words...))
 	r.stop(t, pid)
-	r.history(t, mark, s)
+	r.history(t, then, s)
 }

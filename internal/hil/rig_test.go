@@ -62,7 +62,9 @@ func boot(t *testing.T, b Board, tests ...string) *rig {
 		}
 	})
 	t.Logf("%s is up with kernel %s after %v", b.Name, k.Version, time.Since(began).Round(100*time.Millisecond))
-	return &rig{Machine: m, id: id, marks: map[string]int64{}}
+	r := &rig{Machine: m, id: id, marks: map[string]int64{}}
+	r.ask(t, talk.Request{Op: talk.Timings, Argv: []string{camera, screen}})
+	return r
 }
 
 // ask has the board do something that it must be able to.
@@ -234,11 +236,11 @@ func (r *rig) stop(t *testing.T, pid int) {
 }
 
 // edge waits for an edge of the relay.
-func (r *rig) edge(t *testing.T, mark int, s setup, active bool) Edge {
+func (r *rig) edge(t *testing.T, then since, s setup, active bool) Edge {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	e, err := r.AwaitEdge(ctx, mark, s.relay, s.level(active))
+	e, err := r.AwaitEdge(ctx, then.mark, s.relay, s.level(active))
 	if err != nil {
 		t.Fatalf("%v\nthe gate's log:\n%s", err, r.log(t))
 	}
@@ -262,11 +264,31 @@ func (r *rig) idle(t *testing.T, s setup) {
 	}
 }
 
-// history checks that the relay had these edges since a mark, and no others.
-func (r *rig) history(t *testing.T, mark int, s setup, actives ...bool) {
+// since is a moment in the relay's history.
+type since struct {
+	mark int
+	high bool // its level then
+}
+
+func (r *rig) now(t *testing.T, s setup) since {
 	t.Helper()
+	high, err := r.Level(s.relay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return since{r.Mark(), high}
+}
+
+// history checks that the relay had these edges since then, and no others. Where
+// the line had the level of an active relay before anybody took it, by its pull or
+// as it was left at another polarity, taking it is an edge, too.
+func (r *rig) history(t *testing.T, then since, s setup, actives ...bool) {
+	t.Helper()
+	if then.high == s.level(true) {
+		actives = append([]bool{false}, actives...)
+	}
 	var got []bool
-	edges := r.Since(mark, s.relay)
+	edges := r.Since(then.mark, s.relay)
 	for _, e := range edges {
 		got = append(got, e.High == s.level(true))
 	}
@@ -275,7 +297,7 @@ func (r *rig) history(t *testing.T, mark int, s setup, actives ...bool) {
 	}
 }
 
-// keeper finds the process that has the lines.
+// keepers finds the processes that have lines.
 func (r *rig) keepers(t *testing.T) (out []talk.Process) {
 	t.Helper()
 	for _, p := range r.ask(t, talk.Request{Op: talk.List}).Processes {

@@ -96,6 +96,8 @@ func (s *server) do(q talk.Request) (talk.Reply, error) {
 		return talk.Reply{}, s.hide()
 	case talk.Control:
 		return talk.Reply{}, setControl(q.Path, q.Words[0], q.Number)
+	case talk.Timings:
+		return talk.Reply{}, setTimings(q.Argv)
 	case talk.Formats:
 		list, err := formats(q.Path)
 		return talk.Reply{Words: list}, err

@@ -119,3 +119,38 @@ func setControl(path, name string, value int) error {
 	}
 	return fmt.Errorf("%s has no control %q, only %q", path, name, names)
 }
+
+// timings are struct v4l2_dv_timings, which is packed.
+type timings [132]byte
+
+// newTimings are those of 1280x720 at 24 frames a second, the slowest signal of that
+// size that CEA-861 has. Others the virtual camera does not take.
+func newTimings() (t timings) {
+	b := t[:0]
+	for _, v := range []uint32{0, 1280, 720, 0, 3} { // the kind; not interlaced; positive syncs
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	b = binary.LittleEndian.AppendUint64(b, 59_400_000)   // pixels a second
+	for _, v := range []uint32{1760, 40, 220, 5, 5, 20} { // front porch, sync, back porch: of lines, then of frames
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return t
+}
+
+// setTimings makes the virtual camera and its screen slower than they are at first:
+// an emulated processor would be busy with pixels alone.
+func setTimings(devices []string) error {
+	for _, d := range devices {
+		fd, err := unix.Open(d, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", d, err)
+		}
+		t := newTimings()
+		err = ioctl(fd, 3, 87, &t)
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("set timings of %s: %w", d, err)
+		}
+	}
+	return nil
+}

@@ -24,6 +24,7 @@ const (
 	Show    Op = "show"    // Path, Argv[0], Words[0]: plays a PNG file to a video output, in a pixel format; the picture of one that plays already is changed
 	Hide    Op = "hide"    // ends what Show began and closes the video output
 	Control Op = "control" // Path, Words[0], Number: sets a video device's control by its name
+	Timings Op = "timings" // Argv: sets video devices to 1280x720 at 24 frames a second
 	Formats Op = "formats" // Path: replies Words, the pixel formats that a camera offers
 	Off     Op = "off"     // ends the machine
 )
