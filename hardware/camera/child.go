@@ -77,10 +77,15 @@ func (c *Child) session(ctx context.Context) error {
 	return err
 }
 
+// maxNoise is how many bytes without a picture are too many: a program that
+// writes something else, and fast, is not read until the deadline.
+const maxNoise = 4 * maxJPEG
+
 // read takes pictures out of the stream.
 func (c *Child) read(ctx context.Context, src stream) error {
 	var s splitter
 	var bad error
+	noise := 0                  // bytes since the last picture
 	buf := make([]byte, 64<<10) // as much as a pipe holds
 	for ctx.Err() == nil {
 		left, err := c.patience()
@@ -95,7 +100,9 @@ func (c *Child) read(ctx context.Context, src stream) error {
 		}
 		n, err := src.Read(buf)
 		dropped := s.dropped
+		noise += n
 		s.take(buf[:n], func(p []byte) {
+			noise = 0
 			if bad == nil {
 				bad = c.picture(ctx, p)
 			}
@@ -106,6 +113,8 @@ func (c *Child) read(ctx context.Context, src stream) error {
 		switch {
 		case bad != nil:
 			return bad
+		case noise > maxNoise:
+			return errNoise
 		case isTimeout(err):
 		case errors.Is(err, io.EOF):
 			return errEnded
@@ -123,6 +132,7 @@ func (c *Child) read(ctx context.Context, src stream) error {
 var (
 	errEnded      = errors.New("its pictures ended")
 	errCutPicture = errors.New("a picture that is cut, too long, or none")
+	errNoise      = fmt.Errorf("no picture in %d bytes", maxNoise)
 )
 
 func isTimeout(err error) bool {

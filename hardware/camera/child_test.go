@@ -143,6 +143,13 @@ func TestChildIsStartedAgain(t *testing.T) {
 				}
 			}
 		}, "a picture that is cut", 135, 0, 1},
+		"zeros without end": {func(_ int, w io.Writer) error {
+			for b := make([]byte, 1<<20); ; {
+				if _, err := w.Write(b); err != nil {
+					return err
+				}
+			}
+		}, "no picture in 16777216 bytes", 135, 0, 1},
 		"pictures of nothing": {func(_ int, w io.Writer) error {
 			return pictures(w, 1<<20, []byte{0xFF, 0xD8, 0xFF, 0xDA, 0, 2, 1, 2, 3, 0xFF, 0xD9})
 		}, "without a believable size", 130, 0, 1},

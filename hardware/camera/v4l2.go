@@ -27,11 +27,12 @@ type V4L2Options struct {
 	Log      *slog.Logger  // discarded where nil
 }
 
-// buffers that are asked of the driver: one that it fills, one that is full, and
-// one to spare. More would only hold frames that are out of date.
+// askBuffers are asked of the driver: one that it fills, one that is full, and one
+// to spare. More would only hold frames that are out of date. It may give more, up
+// to maxBuffers (VIDEO_MAX_FRAME).
 const (
 	askBuffers = 3
-	maxBuffers = 4
+	maxBuffers = 32
 )
 
 // waitStep is how long one wait for a frame is: a stop waits for it to end. The
@@ -52,6 +53,7 @@ type V4L2 struct {
 
 	skip int             // how many of the best modes did not work
 	weak int             // how often in a row the mode worked, and not for long
+	late bool            // all buffers were full the last time
 	told map[string]bool // trouble with controls that was told
 }
 
@@ -183,15 +185,19 @@ func (c *V4L2) watch(ctx context.Context, d device, set layout) error {
 // take takes the newest frame of the device, copies it, and gives its buffer
 // back: not before, because the driver writes into it at once.
 func (c *V4L2) take(ctx context.Context, d device, set layout) error {
-	data, index, err := newest(d)
+	data, index, n, err := newest(d)
 	switch {
 	case errors.Is(err, errQuiet):
 		return c.spoilt(ctx, errNoFrame)
 	case err != nil:
 		return fmt.Errorf("take a frame: %w", err)
 	}
+	// Where all buffers were full, nobody knows how long they have been: this process
+	// had no processor to run on. The frame after them is better, unless that
+	// happens to be late again.
+	c.late = n >= askBuffers && !c.late
 	since, some := c.health.since()
-	pass := some && since < time.Duration(tooFast/c.wish.ask()*float64(time.Second))
+	pass := c.late || some && since < time.Duration(tooFast/c.wish.ask()*float64(time.Second))
 	s := c.box.empty()
 	s.at = time.Now()
 	var bad error
@@ -215,16 +221,17 @@ func (c *V4L2) take(ctx context.Context, d device, set layout) error {
 }
 
 // newest takes all frames that are ready and keeps the last; an empty one only
-// where there is no other. The buffer of the one it gives is to be released.
-func newest(d device) (data []byte, index uint32, err error) {
+// where there is no other. It gives their number. The buffer of the one it gives
+// is to be released.
+func newest(d device) (data []byte, index uint32, n int, err error) {
 	data, index, err = d.Frame()
-	for n := 1; err == nil && n < maxBuffers; n++ {
+	for n = 1; err == nil && n < maxBuffers; n++ {
 		next, i, nextErr := d.Frame()
 		if errors.Is(nextErr, errQuiet) {
-			return data, index, nil
+			return data, index, n, nil
 		}
 		if nextErr != nil {
-			return nil, 0, nextErr
+			return nil, 0, n, nextErr
 		}
 		old := index
 		if len(next) == 0 && len(data) > 0 {
@@ -234,5 +241,5 @@ func newest(d device) (data []byte, index uint32, err error) {
 		}
 		err = d.Release(old)
 	}
-	return data, index, err
+	return data, index, n, err
 }

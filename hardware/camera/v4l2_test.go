@@ -104,6 +104,93 @@ func TestBusyReceiverGetsTheNewestFrame(t *testing.T) {
 	})
 }
 
+// The goroutine that owns the device gets no processor for a while: of what has
+// piled up the newest counts, and nothing where that may be old.
+func TestLateTakerSkipsWhatPiledUp(t *testing.T) {
+	for _, c := range []struct {
+		late  time.Duration // after each tenth frame
+		least int           // frames in 20 s
+	}{{130 * time.Millisecond, 240}, {600 * time.Millisecond, 150}} {
+		f := newFake()
+		f.wait = func(n int) error {
+			if n%10 == 0 {
+				time.Sleep(c.late)
+			}
+			return nil
+		}
+		inBubble(t, f, V4L2Options{Width: 64, Height: 48}, func(r *rig) {
+			begin := time.Now()
+			time.Sleep(20 * time.Second)
+			got := r.sights()
+			if len(got) < c.least {
+				t.Errorf("late by %v: %d frames", c.late, len(got))
+			}
+			for i, s := range got {
+				made := int(s.at.Sub(begin)/f.period) % 200
+				if d := (made - int(s.level) + 200) % 200; d > 0 {
+					t.Errorf("late by %v: frame %d shows %d of %d", c.late, i, s.level, made)
+				}
+			}
+		})
+	}
+	// Late each time, it takes what there is: an old frame is better than none.
+	f := newFake()
+	f.wait = func(int) error { time.Sleep(time.Second); return nil }
+	inBubble(t, f, V4L2Options{Width: 64, Height: 48}, func(r *rig) {
+		time.Sleep(21 * time.Second)
+		if n := len(r.sights()); n < 9 || n > 11 {
+			t.Errorf("%d frames", n)
+		}
+	})
+}
+
+// pile is a device with frames of some lengths ready, or errors of a number below
+// zero.
+type pile struct {
+	fakeDevice
+	lengths  []int
+	released []uint32
+}
+
+func (p *pile) Frame() ([]byte, uint32, error) {
+	if len(p.lengths) == 0 {
+		return nil, 0, errQuiet
+	}
+	n := p.lengths[0]
+	p.lengths = p.lengths[1:]
+	if n < 0 {
+		return nil, 0, errIO
+	}
+	return make([]byte, n), uint32(n), nil
+}
+
+func (p *pile) Release(i uint32) error { p.released = append(p.released, i); return nil }
+
+func TestNewestOfAPile(t *testing.T) {
+	for _, c := range []struct {
+		ready    []int // lengths, which are the buffers' numbers, too
+		want     int
+		released []uint32
+		err      error
+	}{
+		{nil, 0, nil, errQuiet},
+		{[]int{5}, 5, nil, nil},
+		{[]int{5, 6, 7}, 7, []uint32{5, 6}, nil},
+		{[]int{5, 0}, 5, []uint32{0}, nil}, // an empty frame is no newer one
+		{[]int{0, 5, 0, 6}, 6, []uint32{0, 0, 5}, nil},
+		{[]int{0, 0}, 0, []uint32{0}, nil},
+		{[]int{-1}, 0, nil, errIO},
+		{[]int{5, -1}, 0, nil, errIO}, // the device is closed for it
+		{slices.Repeat([]int{9}, 100), 9, slices.Repeat([]uint32{9}, maxBuffers-1), nil},
+	} {
+		d := &pile{lengths: slices.Clone(c.ready)}
+		data, i, n, err := newest(d)
+		if len(data) != c.want || err != c.err || err == nil && (int(i) != c.want || n != min(len(c.ready), maxBuffers)) || !slices.Equal(d.released, c.released) {
+			t.Errorf("%v: %d bytes of buffer %d, %d frames, %v, released %v", c.ready, len(data), i, n, err, d.released)
+		}
+	}
+}
+
 func TestTooManyFramesAreThinnedOut(t *testing.T) {
 	f := newFake()
 	f.period = time.Millisecond
@@ -548,6 +635,7 @@ func TestFramesMakeNoGarbage(t *testing.T) {
 			n := 0
 			frame := func() {
 				cam.health.begin(nil)
+				cam.late = true // as after a pile: the loop always has one more
 				if err := cam.take(t.Context(), d, set); err != nil {
 					t.Fatal(err)
 				}
