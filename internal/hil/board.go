@@ -20,7 +20,7 @@ type Board struct {
 	Cmdline    string
 
 	Chip string // the label of the GPIO chip
-	gpio gpioBlock
+	gpio string // QEMU's name of the block
 }
 
 // Virt is QEMU's arm64 machine without a model in the world: a PL061 GPIO block of
@@ -31,7 +31,7 @@ func Virt() Board {
 		Program: "qemu-system-aarch64",
 		Args:    []string{"-M", "virt,gic-version=2", "-cpu", "cortex-a53", "-m", "512", "-smp", "2", "-accel", "tcg,thread=multi"},
 		Cmdline: "console=ttyAMA0",
-		Chip:    "9030000.pl061", gpio: gpioBlock{kind: "pl061", levels: 0x9030000 + 0x3fc},
+		Chip:    "9030000.pl061", gpio: kindPL061,
 	}
 }
 
@@ -56,7 +56,7 @@ func Pi3() Board {
 		Args:       []string{"-M", "raspi3b", "-serial", "null", "-accel", "tcg,thread=single"},
 		DeviceTree: "broadcom/bcm2837-rpi-3-b.dtb",
 		Cmdline:    "console=ttyS1,115200 iomem=relaxed",
-		Chip:       "pinctrl-bcm2835", gpio: gpioBlock{kind: "bcm2835_gpio", levels: 0x3f200000 + 0x34, sets: 0x3f200000 + 0x1c, clears: 0x3f200000 + 0x28},
+		Chip:       "pinctrl-bcm2835", gpio: kindBCM,
 	}
 }
 
@@ -76,13 +76,11 @@ func (b Board) argv(k Kernel, initrd string) []string {
 	return argv
 }
 
-// gpioBlock is the emulated GPIO block as it looks from outside.
-type gpioBlock struct {
-	kind   string // QEMU's name of it
-	levels uint64 // the register with the lines' levels
-	sets   uint64 // registers that set and clear levels; 0: the lines can be driven
-	clears uint64
-}
+// The GPIO blocks, as QEMU names them.
+const (
+	kindPL061 = "pl061"
+	kindBCM   = "bcm2835_gpio"
+)
 
 // bootLimit is how long a board may take to user space on a busy machine.
 const bootLimit = 3 * time.Minute

@@ -55,9 +55,29 @@ func TestPi(t *testing.T) {
 		s.activeLow = true
 		r.admits(t, s)
 	})
+	t.Run("level before direction", func(t *testing.T) { r.levelFirst(t, s) })
 	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
 	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
 	t.Run("both killed", func(t *testing.T) { r.bothKilled(t, s) })
+}
+
+// levelFirst has the gate take pins whose latch holds the active level, but whose
+// pull is the idle one: that is what they show, before and after.
+func (r *rig) levelFirst(t *testing.T, s setup) {
+	for _, s.activeLow = range []bool{false, true} {
+		if s.relay = 22; s.activeLow {
+			s.relay = 6 // has a pull-up
+		}
+		if err := r.Drive(s.relay, s.level(true)); err != nil {
+			t.Fatal(err)
+		}
+		then := r.now(t, s)
+		then.high = s.level(false)
+		pid := r.start(t, s)
+		r.idle(t, s)
+		r.stop(t, pid)
+		r.history(t, then, s)
+	}
 }
 
 // TestVirt32: the structures of a 32-bit kernel.

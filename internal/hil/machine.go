@@ -1,6 +1,7 @@
 package hil
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 )
 
@@ -40,7 +42,10 @@ func Boot(ctx context.Context, b Board, k Kernel, initrd, console string) (m *Ma
 	m.cmd = exec.Command(argv[0], argv[1:]...)
 	// A test that is killed leaves no machine running.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	m.cmd.Stderr = log
+	stderr, err := m.cmd.StderrPipe()
+	if err != nil {
+		return m, err
+	}
 	var ends [2]net.Conn
 	for i := range ends {
 		file, err := m.pair(&ends[i])
@@ -62,8 +67,23 @@ func Boot(ctx context.Context, b Board, k Kernel, initrd, console string) (m *Ma
 		m.cmd = nil
 		return m, err
 	}
+	trace, traced := io.Pipe()
+	go sortOut(stderr, traced, log)
 	m.Agent = newAgent(in, io.TeeReader(out, log))
-	return m, m.connect(ctx, ends[0], ends[1])
+	return m, m.connect(ctx, ends[0], ends[1], trace)
+}
+
+// sortOut separates QEMU's trace from what it has to say otherwise.
+func sortOut(stderr io.Reader, traced *io.PipeWriter, log io.Writer) {
+	s := bufio.NewScanner(stderr)
+	for s.Scan() {
+		to := log
+		if strings.Contains(s.Text(), bcmTrace+" ") {
+			to = traced
+		}
+		fmt.Fprintln(to, s.Text())
+	}
+	traced.CloseWithError(s.Err())
 }
 
 // pair makes a connection whose other end is a file for QEMU.
@@ -82,22 +102,37 @@ func (m *Machine) pair(end *net.Conn) (*os.File, error) {
 }
 
 // connect sees to the lines first, and lets the processors run then.
-func (m *Machine) connect(ctx context.Context, qt, mon net.Conn) error {
+func (m *Machine) connect(ctx context.Context, qt, mon net.Conn, trace io.Reader) error {
 	m.mon = monitor{mon}
 	if _, err := m.mon.until(); err != nil {
 		return err
 	}
-	path, err := m.mon.find(m.Board.gpio.kind)
-	if err != nil {
-		return err
-	}
-	if m.Pins, err = newPins(newQtest(qt), m.Board.gpio, path); err != nil {
-		return err
+	e := newEdges()
+	q := newQtest(qt, e)
+	if m.Board.gpio == kindPL061 {
+		path, err := m.mon.find(kindPL061)
+		if err != nil {
+			return err
+		}
+		b, err := newPL061(q, path)
+		if err != nil {
+			return err
+		}
+		m.Pins = &Pins{b, e}
 	}
 	if _, err := m.mon.do("cont"); err != nil {
 		return err
 	}
-	return m.Agent.awaitUp(ctx, bootLimit)
+	if err := m.Agent.awaitUp(ctx, bootLimit); err != nil || m.Pins != nil {
+		return err
+	}
+	// A trace of the kernel's start would be long, and it has no part in our lines.
+	b, err := newBCM(q, e, trace, func() error {
+		_, err := m.mon.do("trace-event " + bcmTrace + " on")
+		return err
+	})
+	m.Pins = &Pins{b, e}
+	return err
 }
 
 // Close ends the machine, as pulling its plug does.

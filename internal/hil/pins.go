@@ -4,74 +4,102 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 )
 
-// Pins are the lines of a board's GPIO block, from outside.
-type Pins struct {
-	q    *qtest
-	gpio gpioBlock
-	path string
+// Edge is a change of an output's level, as a wire at the pin would see it.
+type Edge struct {
+	Line int
+	High bool
+	At   time.Time
 }
 
-// newPins has every change of an output reported from now on.
-func newPins(q *qtest, g gpioBlock, path string) (*Pins, error) {
-	if _, err := q.do("irq_intercept_out %s", path); err != nil {
-		return nil, err
+func (e Edge) String() string {
+	return fmt.Sprintf("line %d %s at %s", e.Line, level(e.High), e.At.Format("05.000"))
+}
+
+func level(high bool) string {
+	if high {
+		return "high"
 	}
-	return &Pins{q: q, gpio: g, path: path}, nil
+	return "low"
+}
+
+// block is an emulated GPIO block from outside.
+type block interface {
+	// level reads the level register.
+	level(line int) (high bool, err error)
+	// drive gives an input a level, as a contact at the pin does.
+	drive(line int, high bool) error
+	// sync returns when every edge that is over has been told.
+	sync(ctx context.Context) error
+}
+
+// Pins are the lines of a board's GPIO block, from outside, with the history of
+// the outputs' edges.
+type Pins struct {
+	block block
+	edges *edges
+}
+
+// edges are what happened so far.
+type edges struct {
+	mu   sync.Mutex
+	list []Edge
+	news chan struct{} // closed and replaced at each edge
+	err  error         // there will be no more
+}
+
+func newEdges() *edges { return &edges{news: make(chan struct{})} }
+
+func (e *edges) add(line int, high bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, Edge{Line: line, High: high, At: time.Now()})
+	close(e.news)
+	e.news = make(chan struct{})
+}
+
+func (e *edges) end(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
+	close(e.news)
+	e.news = make(chan struct{})
 }
 
 // Level reads a line's level.
-func (p *Pins) Level(line int) (high bool, err error) {
-	v, err := p.q.word(p.gpio.levels + 4*uint64(line/32))
-	return v>>(line%32)&1 == 1, err
-}
+func (p *Pins) Level(line int) (high bool, err error) { return p.block.level(line) }
 
 // Drive gives an input a level, as a contact at the pin does.
-func (p *Pins) Drive(line int, high bool) error {
-	if p.gpio.sets == 0 {
-		_, err := p.q.do("set_irq_in %s unnamed-gpio-in %d %d", p.path, line, map[bool]int{true: 1}[high])
-		return err
-	}
-	// The emulated block of a Pi has no inputs to drive, but its level register keeps
-	// what is written for a line that is an input.
-	reg := p.gpio.sets
-	if !high {
-		reg = p.gpio.clears
-	}
-	_, err := p.q.do("writel %#x %#x", reg+4*uint64(line/32), uint32(1)<<(line%32))
-	return err
-}
+func (p *Pins) Drive(line int, high bool) error { return p.block.drive(line, high) }
 
 // Mark gives a place in the history of edges.
-func (p *Pins) Mark() int {
-	p.q.seen.Lock()
-	defer p.q.seen.Unlock()
-	return len(p.q.edges)
+func (p *Pins) Mark(ctx context.Context) (int, error) {
+	err := p.block.sync(ctx)
+	p.edges.mu.Lock()
+	defer p.edges.mu.Unlock()
+	return len(p.edges.list), err
 }
 
 // Since gives the edges of a line after a mark.
-func (p *Pins) Since(mark, line int) []Edge {
-	p.q.seen.Lock()
-	defer p.q.seen.Unlock()
-	var out []Edge
-	for _, e := range p.q.edges[mark:] {
-		if e.Line == line {
-			out = append(out, e)
-		}
-	}
-	return out
+func (p *Pins) Since(ctx context.Context, mark, line int) ([]Edge, error) {
+	err := p.block.sync(ctx)
+	p.edges.mu.Lock()
+	defer p.edges.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.edges.list[mark:]), func(e Edge) bool { return e.Line != line }), err
 }
 
 // AwaitEdge waits for the first edge of a line to a level after a mark.
 func (p *Pins) AwaitEdge(ctx context.Context, mark, line int, high bool) (Edge, error) {
 	for {
-		p.q.seen.Lock()
-		i := slices.IndexFunc(p.q.edges[mark:], func(e Edge) bool { return e.Line == line && e.High == high })
-		edges, news, err := p.q.edges[mark:], p.q.news, p.q.err
-		p.q.seen.Unlock()
+		p.edges.mu.Lock()
+		after, news, err := p.edges.list[mark:], p.edges.news, p.edges.err
+		p.edges.mu.Unlock()
+		i := slices.IndexFunc(after, func(e Edge) bool { return e.Line == line && e.High == high })
 		if i >= 0 {
-			return edges[i], nil
+			return after[i], nil
 		}
 		if err != nil {
 			return Edge{}, err
@@ -79,7 +107,7 @@ func (p *Pins) AwaitEdge(ctx context.Context, mark, line int, high bool) (Edge, 
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return Edge{}, fmt.Errorf("line %d does not go %s; its edges: %v: %w", line, map[bool]string{true: "high", false: "low"}[high], p.Since(mark, line), ctx.Err())
+			return Edge{}, fmt.Errorf("line %d does not go %s, after the mark there are %v: %w", line, level(high), after, ctx.Err())
 		}
 	}
 }

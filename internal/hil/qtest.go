@@ -10,21 +10,6 @@ import (
 	"time"
 )
 
-// Edge is a change of an output's level, as a wire at the pin would see it.
-type Edge struct {
-	Line int
-	High bool
-	At   time.Time
-}
-
-func (e Edge) String() string {
-	level := "low"
-	if e.High {
-		level = "high"
-	}
-	return fmt.Sprintf("line %d %s at %s", e.Line, level, e.At.Format("05.000"))
-}
-
 // qtest speaks QEMU's test protocol: a command a line, its answer a line that
 // begins with OK or FAIL. Changes of the lines that were asked for come between.
 type qtest struct {
@@ -32,14 +17,11 @@ type qtest struct {
 	mu     sync.Mutex // one command at a time
 	answer chan string
 
-	seen  sync.Mutex
-	edges []Edge
-	news  chan struct{} // closed and replaced at each edge
-	err   error
+	edges *edges
 }
 
-func newQtest(conn net.Conn) *qtest {
-	q := &qtest{conn: conn, answer: make(chan string), news: make(chan struct{})}
+func newQtest(conn net.Conn, e *edges) *qtest {
+	q := &qtest{conn: conn, answer: make(chan string), edges: e}
 	go q.read()
 	return q
 }
@@ -54,24 +36,16 @@ func (q *qtest) read() {
 		}
 		q.answer <- line
 	}
-	q.seen.Lock()
-	q.err = fmt.Errorf("QEMU has ended: %v", s.Err())
-	q.seen.Unlock()
+	q.edges.end(fmt.Errorf("QEMU has ended: %v", s.Err()))
 	close(q.answer)
 }
 
 // edge takes "raise N" or "lower N".
 func (q *qtest) edge(s string) {
 	word, number, _ := strings.Cut(s, " ")
-	n, err := strconv.Atoi(number)
-	if err != nil {
-		return
+	if n, err := strconv.Atoi(number); err == nil {
+		q.edges.add(n, word == "raise")
 	}
-	q.seen.Lock()
-	defer q.seen.Unlock()
-	q.edges = append(q.edges, Edge{Line: n, High: word == "raise", At: time.Now()})
-	close(q.news)
-	q.news = make(chan struct{})
 }
 
 // qtestPatience bounds an answer: QEMU gives it at once, on a busy machine soon.

@@ -276,7 +276,11 @@ func (r *rig) now(t *testing.T, s setup) since {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return since{r.Mark(), high}
+	mark, err := r.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return since{mark, high}
 }
 
 // history checks that the relay had these edges since then, and no others. Where
@@ -288,7 +292,10 @@ func (r *rig) history(t *testing.T, then since, s setup, actives ...bool) {
 		actives = append([]bool{false}, actives...)
 	}
 	var got []bool
-	edges := r.Since(then.mark, s.relay)
+	edges, err := r.Since(t.Context(), then.mark, s.relay)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range edges {
 		got = append(got, e.High == s.level(true))
 	}
