@@ -35,6 +35,15 @@ func (c played) Close() error {
 	return errors.Join(c.Conn.Close(), errors.New("it ended with exit status 7"))
 }
 
+// SetReadDeadline is that of a pipe between processes, which does not mind that
+// the other end is closed.
+func (c played) SetReadDeadline(t time.Time) error {
+	if err := c.Conn.SetReadDeadline(t); !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return nil
+}
+
 func (p *program) open() (stream, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,6 +215,37 @@ func TestChildWithSomeBadPictures(t *testing.T) {
 		}
 		if s := c.Stats(); s.Skipped < 3*s.Frames-5 || s.Skipped > 3*s.Frames+5 || s.Lost != 0 {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// late is a stream that hears of the end just before it gets a new deadline.
+type late struct {
+	net.Conn
+	stop func()
+}
+
+func (l late) SetReadDeadline(t time.Time) error {
+	if t.After(time.Now()) {
+		l.stop()
+		synctest.Wait() // until its interruption has been
+	}
+	return l.Conn.SetReadDeadline(t)
+}
+
+func TestStopIsNotOverwritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := contextOf(t)
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		c, err := NewChild(ChildOptions{Path: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.open = func() (stream, error) { return late{ours, stop}, nil }
+		begun := time.Now()
+		if err := c.Run(ctx, nil); err != nil || time.Since(begun) > 0 {
+			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 	})
 }

@@ -481,6 +481,33 @@ func TestModeThatDoesNotLast(t *testing.T) {
 	})
 }
 
+// What is plugged in anew begins with the best mode, whatever was learnt before.
+func TestPluggedInAnewBeginsWithTheBest(t *testing.T) {
+	f := newFake()
+	f.formats = []Format{FormatYUYV, FormatMJPEG}
+	bad, out := true, false
+	f.ticks = func(l layout, _ int) bool { return l.format == FormatMJPEG || !bad }
+	f.frame = func(int) error {
+		if out {
+			out = false
+			return gone()
+		}
+		return nil
+	}
+	inBubble(t, f, V4L2Options{Width: 64, Height: 48}, func(r *rig) {
+		time.Sleep(20 * time.Second)
+		r.state("")
+		unlock := f.lock()
+		bad, out = false, true
+		unlock()
+		time.Sleep(10 * time.Second)
+		r.state("")
+		if all := f.got().layouts; len(all) != 3 || all[1].format != FormatMJPEG || all[2].format != FormatYUYV {
+			t.Errorf("it worked as %v", all)
+		}
+	})
+}
+
 // A driver that does not come back is told of, and left behind at the stop.
 func TestDriverThatHangs(t *testing.T) {
 	hang := make(chan struct{})
@@ -618,6 +645,26 @@ type loop struct {
 
 func (l *loop) Frame() ([]byte, uint32, error) { return l.p, 0, nil }
 func (l *loop) Release(uint32) error           { return nil }
+
+func TestBoxMakesNoGarbage(t *testing.T) {
+	b := newBox()
+	held := b.empty() // as the reader does
+	for _, again := range []int{1, 2, 5} {
+		got := testing.AllocsPerRun(100, func() {
+			for range again {
+				b.put(b.empty())
+			}
+			b.give(held)
+			held = b.take()
+		})
+		if got != 0 {
+			t.Errorf("%v allocations for %d frames", got, again)
+		}
+	}
+	if len(b.free)+1 != 3 {
+		t.Errorf("%d shots are left of 3", len(b.free)+1)
+	}
+}
 
 func TestFramesMakeNoGarbage(t *testing.T) {
 	for _, format := range []Format{FormatGrey, FormatYUYV} {
