@@ -74,9 +74,15 @@ type Sim struct {
 	closed    bool
 	passage   Passage
 	activeLow [lineCount]bool
-	high      [lineCount]bool      // the level
-	broken    [lineCount]error     // what Set answers
-	free      [lineCount]time.Time // when the contact can close again
+	high      [lineCount]bool    // the level
+	broken    [lineCount]error   // what Set answers
+	contacts  [lineCount]contact // of passages
+}
+
+// contact is a passage contact with those who are to go through.
+type contact struct {
+	waiting []time.Time // when, at the earliest, in the order of their coming
+	turning bool        // somebody goes through, or is waited for
 }
 
 // NewSim opens a simulated turnstile with every output inactive.
@@ -177,25 +183,47 @@ func (s *Sim) pass(line Line, delay time.Duration) {
 	if !slices.Contains(s.inputs, line) {
 		return
 	}
-	now := time.Now()
-	begin := now.Add(delay)
-	if begin.Before(s.free[line]) {
-		begin = s.free[line]
+	c := &s.contacts[line]
+	c.waiting = append(c.waiting, time.Now().Add(delay))
+	if !c.turning {
+		c.turning = true
+		s.turn(line)
 	}
-	s.free[line] = begin.Add(2 * passageWidth)
-	set := func(active bool) func() {
-		return func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.input(line, active)
-		}
+}
+
+// turn lets the next person through. Each step follows the one before it by a
+// timer of its own: on a machine that stands still for a moment, the contact
+// still stays closed, and open, for as long as a person needs.
+func (s *Sim) turn(line Line) {
+	c := &s.contacts[line]
+	if len(c.waiting) == 0 {
+		c.turning = false
+		return
 	}
-	if begin.After(now) {
-		time.AfterFunc(begin.Sub(now), set(true))
-	} else {
+	begin := c.waiting[0]
+	c.waiting = c.waiting[1:]
+	open := func() {
+		s.input(line, false)
+		s.after(passageWidth, func() { s.turn(line) })
+	}
+	closed := func() {
 		s.input(line, true)
+		s.after(passageWidth, open)
 	}
-	time.AfterFunc(begin.Add(passageWidth).Sub(now), set(false))
+	if d := time.Until(begin); d > 0 {
+		s.after(d, closed)
+	} else {
+		closed()
+	}
+}
+
+// after calls f later, with the lock held.
+func (s *Sim) after(d time.Duration, f func()) {
+	time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f()
+	})
 }
 
 func (s *Sim) input(line Line, active bool) {
