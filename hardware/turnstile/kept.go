@@ -167,6 +167,7 @@ func (k *Kept) keep(ctx context.Context, changed func(Change)) error {
 	case err == nil && !k.adopt(l):
 		return l.end()
 	case err == nil:
+		k.o.Log.Info("turnstile's lines are open, every output inactive", "driver", k.o.Wiring.Driver)
 		if err = l.watch(ctx, k.o.Silent/4, k.o.Patience); ctx.Err() != nil {
 			return nil // Close ends it
 		}

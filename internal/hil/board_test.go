@@ -13,10 +13,13 @@ import (
 	"admitone/internal/ticket"
 )
 
+// virtPins leaves line 3 alone, which is the machine's power button.
+func virtPins() pins { return pins{relay: 0, light: 2, passage: 1, emergency: 4, staff: 5} }
+
 // TestVirt: the kernel's GPIO character device on a chip with interrupts.
 func TestVirt(t *testing.T) {
 	r := boot(t, Virt(), readers)
-	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, relay: 0, passage: 1, pixels: "GREY", pulse: time.Second}
+	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, user: gateUser, pins: virtPins(), pixels: "GREY", pulse: time.Second}
 	t.Run("YUYV", func(t *testing.T) {
 		s := s
 		s.pixels = "YUYV"
@@ -33,6 +36,8 @@ func TestVirt(t *testing.T) {
 		s.activeLow = true
 		r.admits(t, s)
 	})
+	t.Run("light in the dark", func(t *testing.T) { r.lights(t, s) })
+	t.Run("staff and emergency", func(t *testing.T) { r.staffAndEmergency(t, s) })
 	t.Run("camera back", func(t *testing.T) { r.cameraBack(t, s) })
 	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
 	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
@@ -48,13 +53,14 @@ func TestVirt(t *testing.T) {
 // TestPi: the registers of a Raspberry Pi 3B.
 func TestPi(t *testing.T) {
 	r := boot(t, Pi3())
-	s := setup{turnstile: `driver = "rpio"` + "\nallow_dev_mem = true", relay: 17, passage: 5, pixels: "GREY", pulse: time.Second}
+	s := setup{turnstile: `driver = "rpio"` + "\nallow_dev_mem = true", pins: pins{relay: 17, light: 25, passage: 5, emergency: 16, staff: 26}, pixels: "GREY", pulse: time.Second}
 	t.Run("admits", func(t *testing.T) { r.admits(t, s) })
 	t.Run("active low", func(t *testing.T) {
 		s := s
 		s.activeLow = true
 		r.admits(t, s)
 	})
+	t.Run("staff and emergency", func(t *testing.T) { r.staffAndEmergency(t, s) })
 	t.Run("level before direction", func(t *testing.T) { r.levelFirst(t, s) })
 	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
 	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
@@ -65,10 +71,10 @@ func TestPi(t *testing.T) {
 // pull is the idle one: that is what they show, before and after.
 func (r *rig) levelFirst(t *testing.T, s setup) {
 	for _, s.activeLow = range []bool{false, true} {
-		if s.relay = 22; s.activeLow {
-			s.relay = 6 // has a pull-up
+		if s.pins.relay = 22; s.activeLow {
+			s.pins.relay = 6 // has a pull-up
 		}
-		if err := r.Drive(s.relay, s.level(true)); err != nil {
+		if err := r.Drive(s.pins.relay, s.level(true)); err != nil {
 			t.Fatal(err)
 		}
 		then := r.now(t, s)
@@ -83,7 +89,7 @@ func (r *rig) levelFirst(t *testing.T, s setup) {
 // TestVirt32: the structures of a 32-bit kernel.
 func TestVirt32(t *testing.T) {
 	r := boot(t, Virt32(), readers)
-	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, relay: 0, passage: 1, pixels: "YUYV", pulse: time.Second}
+	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, user: gateUser, pins: virtPins(), pixels: "YUYV", pulse: time.Second}
 	t.Run("admits", func(t *testing.T) { r.admits(t, s) })
 	t.Run("typing scanners", func(t *testing.T) { r.kernelTests(t, readers) })
 }
@@ -120,6 +126,8 @@ func (r *rig) admits(t *testing.T, s setup) {
 	then := r.now(t, s)
 	pid := r.start(t, s)
 	r.play(t, s.pixels)
+	r.await(t, gateLog, "camera works", map[string]string{
+		"GREY": "GREY 1280x720 at 24/s", "YUYV": "YUYV 1280x720 at 24/s", "MJPG": "motion JPEG"}[s.pixels])
 	r.idle(t, s)
 	tk := r.admission(t, s)
 	r.await(t, results, tk.ID.String(), `"admitted"`)
@@ -154,11 +162,56 @@ func (r *rig) admission(t *testing.T, s setup) card {
 func (r *rig) pass(t *testing.T, s setup) {
 	t.Helper()
 	for _, high := range []bool{true, false} {
-		if err := r.Drive(s.passage, high); err != nil {
+		if err := r.Drive(s.pins.passage, high); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
+}
+
+// lights makes it night.
+func (r *rig) lights(t *testing.T, s setup) {
+	pid := r.start(t, s)
+	r.play(t, s.pixels)
+	r.idle(t, s)
+	lamp := s
+	lamp.pins.relay = s.pins.light
+	then := r.now(t, lamp)
+	r.show(t, s.pixels, night)
+	r.edge(t, then, lamp, true)
+	r.stop(t, pid)
+	r.hide(t, s.pixels)
+	r.history(t, then, lamp, true, false)
+}
+
+// staffAndEmergency presses the staff's button, and holds the emergency input.
+func (r *rig) staffAndEmergency(t *testing.T, s setup) {
+	then := r.now(t, s)
+	pid := r.start(t, s)
+	r.await(t, gateLog, "lines are open")
+	press := func(line int, high bool) {
+		t.Helper()
+		if err := r.Drive(line, high); err != nil {
+			t.Fatal(err)
+		}
+	}
+	press(s.pins.staff, true)
+	r.edge(t, then, s, true)
+	r.idle(t, s)
+	press(s.pins.staff, false)
+	pressed := r.now(t, s)
+	press(s.pins.emergency, true)
+	on := r.edge(t, pressed, s, true)
+	for held := time.Now(); time.Since(held) < 3*s.pulse; time.Sleep(s.pulse / 10) {
+		if high, err := r.Level(s.pins.relay); err != nil || high != s.level(true) {
+			t.Fatalf("the relay is not active while the emergency input is: %v", err)
+		}
+	}
+	press(s.pins.emergency, false)
+	off := r.edge(t, pressed, s, false)
+	t.Logf("active for %v of an emergency", off.At.Sub(on.At).Round(time.Millisecond))
+	r.stop(t, pid)
+	r.history(t, then, s, true, false, true, false)
 }
 
 // cameraBack pulls the camera out and plugs it in again.
@@ -252,7 +305,7 @@ func (r *rig) bothKilled(t *testing.T, s setup) {
 	r.signal(t, pid, syscall.SIGSTOP) // it would start another
 	r.signal(t, keepers[0].PID, syscall.SIGKILL)
 	r.signal(t, pid, syscall.SIGKILL)
-	p := r.ask(t, talk.Request{Op: talk.Run, Argv: []string{"/gated", "relay-off", "-config", gateConfig}, Wait: patience})
+	p := r.ask(t, talk.Request{Op: talk.Run, Argv: []string{"/gated", "relay-off", "-config", gateConfig}, Number: s.user, Wait: patience})
 	if p.Code != 0 {
 		t.Errorf("relay-off ends with %d: %s", p.Code, p.Data)
 	}

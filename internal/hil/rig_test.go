@@ -63,6 +63,7 @@ func boot(t *testing.T, b Board, tests ...string) *rig {
 	})
 	t.Logf("%s is up with kernel %s after %v", b.Name, k.Version, time.Since(began).Round(100*time.Millisecond))
 	r := &rig{Machine: m, id: id, marks: map[string]int64{}}
+	r.ask(t, talk.Request{Op: talk.Own, Argv: []string{"/data", "/log", "/etc/gated", "/run", camera, "/dev/gpiochip0"}, Number: gateUser})
 	r.ask(t, talk.Request{Op: talk.Timings, Argv: []string{camera, screen}})
 	return r
 }
@@ -161,15 +162,20 @@ func (r *rig) hide(t *testing.T, pixels string) {
 	}
 }
 
+// gateUser is who the gate runs as, where it need not be root.
+const gateUser = 990
+
 // setup is what differs from one start of the gate to another.
 type setup struct {
 	turnstile string // its driver, as the configuration has it
-	relay     int    // pins
-	passage   int
+	user      int
+	pins      pins
 	activeLow bool // of the relay
 	pixels    string
 	pulse     time.Duration
 }
+
+type pins struct{ relay, light, passage, emergency, staff int }
 
 func (s setup) config() string {
 	low := ""
@@ -192,16 +198,19 @@ passage_timeout = "60s"
 pulse = "%v"
 max_on = "%v"
 active_low = [%s]
-pins = { relay = %d, passage_in = %d }
+pins = { relay = %d, light = %d, passage_in = %d, emergency = %d, staff = %d }
 
 [lane.camera]
 %s
-`, verdicts, results, s.turnstile, s.pulse, maxOn, low, s.relay, s.passage, s.camera())
+dark_level = 30
+`, verdicts, results, s.turnstile, s.pulse, maxOn, low,
+		s.pins.relay, s.pins.light, s.pins.passage, s.pins.emergency, s.pins.staff, s.camera())
 }
 
+// camera is a child that shows a ticket twice only, or the virtual device.
 func (s setup) camera() string {
 	if s.pixels == "MJPG" {
-		return fmt.Sprintf("driver = \"child\"\ncommand = [\"/init\", \"stream\", %q]", streamed)
+		return fmt.Sprintf("driver = \"child\"\ncommand = [\"/init\", \"stream\", %q, \"2\"]", streamed)
 	}
 	return fmt.Sprintf("driver = \"v4l2\"\ndevice = %q\nformat = %q\nwidth = %d\nheight = %d", camera, s.pixels, width, height)
 }
@@ -216,7 +225,14 @@ func (s setup) level(active bool) (high bool) { return active != s.activeLow }
 func (r *rig) start(t *testing.T, s setup) (pid int) {
 	t.Helper()
 	r.ask(t, talk.Request{Op: talk.Write, Path: gateConfig, Data: []byte(s.config()), Number: 0o644})
-	pid = r.ask(t, talk.Request{Op: talk.Start, Argv: []string{"/gated", "-config", gateConfig}, Path: gateLog}).PID
+	pid = r.ask(t, talk.Request{Op: talk.Start, Argv: []string{"/gated", "-config", gateConfig}, Path: gateLog, Number: s.user}).PID
+	t.Cleanup(func() { // what a test that failed leaves behind
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := r.Ask(ctx, talk.Request{Op: talk.Exit, PID: pid}); err != nil {
+			_, _ = r.Ask(ctx, talk.Request{Op: talk.Signal, PID: pid, Number: int(syscall.SIGKILL)})
+			_, _ = r.Ask(ctx, talk.Request{Op: talk.Hide})
+		}
+	})
 	r.await(t, gateLog, "gate starts")
 	return pid
 }
@@ -240,7 +256,7 @@ func (r *rig) edge(t *testing.T, then since, s setup, active bool) Edge {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	e, err := r.AwaitEdge(ctx, then.mark, s.relay, s.level(active))
+	e, err := r.AwaitEdge(ctx, then.mark, s.pins.relay, s.level(active))
 	if err != nil {
 		t.Fatalf("%v\nthe gate's log:\n%s", err, r.log(t))
 	}
@@ -251,7 +267,7 @@ func (r *rig) edge(t *testing.T, then since, s setup, active bool) Edge {
 func (r *rig) idle(t *testing.T, s setup) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		high, err := r.Level(s.relay)
+		high, err := r.Level(s.pins.relay)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +288,7 @@ type since struct {
 
 func (r *rig) now(t *testing.T, s setup) since {
 	t.Helper()
-	high, err := r.Level(s.relay)
+	high, err := r.Level(s.pins.relay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +308,7 @@ func (r *rig) history(t *testing.T, then since, s setup, actives ...bool) {
 		actives = append([]bool{false}, actives...)
 	}
 	var got []bool
-	edges, err := r.Since(t.Context(), then.mark, s.relay)
+	edges, err := r.Since(t.Context(), then.mark, s.pins.relay)
 	if err != nil {
 		t.Fatal(err)
 	}

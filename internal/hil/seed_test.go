@@ -73,7 +73,8 @@ func newIdentity(t *testing.T) *identity {
 		}
 		id.files[name] = Content{0o600, b}
 	}
-	id.files[hall] = Content{0o644, picture(t, "")}
+	id.files[hall] = Content{0o644, picture(t, "", 0)}
+	id.files[night] = Content{0o644, picture(t, "", 1)}
 	for i := range cards {
 		id.cards = append(id.cards, id.mint(t, i))
 	}
@@ -135,8 +136,11 @@ type card struct {
 	path string // of its picture on the board
 }
 
-// hall is the picture of an empty lane on the board.
-const hall = "/pictures/hall.jpg"
+// Pictures on the board: an empty lane, and one at night.
+const (
+	hall  = "/pictures/hall.jpg"
+	night = "/pictures/night.jpg"
+)
 
 // mint makes a ticket and puts its picture among the files: a console is too slow
 // for pictures.
@@ -148,7 +152,7 @@ func (id *identity) mint(t *testing.T, n int) card {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id.files[c.path] = Content{0o644, picture(t, text)}
+	id.files[c.path] = Content{0o644, picture(t, text, 0)}
 	return c
 }
 
@@ -159,10 +163,10 @@ const (
 )
 
 // picture draws what the camera sees: somebody's phone with a ticket on it, or,
-// without a text, the hall.
-func picture(t *testing.T, text string) []byte {
+// without a text, the hall. Dim is 1 at night.
+func picture(t *testing.T, text string, dim float64) []byte {
 	t.Helper()
-	s := pictures.Spec{Seed: 1, Width: width, Height: height}
+	s := pictures.Spec{Seed: 1, Width: width, Height: height, Dim: dim}
 	if text != "" {
 		symbol, _, err := qr.Encode(text)
 		if err != nil {

@@ -3,14 +3,15 @@
 // Guest is the first and only program of an emulated board: no shell, no other
 // tools. As process 1 it mounts, loads the kernel modules that /modules lists
 // ("PATH PARAMETERS" a line, in order) and collects what others leave behind. Its
-// child does what the host asks for over the console. As "init stream FILE" it is a
-// camera's program.
+// child does what the host asks for over the console. As "init stream FILE N" it is
+// a camera's program.
 package main
 
 import (
 	"bufio"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,16 +22,20 @@ func main() {
 	if os.Getpid() == 1 {
 		boot()
 	}
-	var err error
-	if len(os.Args) == 3 && os.Args[1] == "stream" {
-		err = stream(os.Args[2], os.Stdout)
-	} else {
-		err = serve(os.Stdin, os.Stdout)
+	fmt.Fprintln(os.Stderr, "guest:", work(os.Args[1:]))
+	os.Exit(1)
+}
+
+// work never ends but by an error.
+func work(args []string) error {
+	if len(args) != 3 || args[0] != "stream" {
+		return serve(os.Stdin, os.Stdout)
 	}
+	often, err := strconv.Atoi(args[2])
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "guest:", err)
-		os.Exit(1)
+		return err
 	}
+	return stream(args[1], often, os.Stdout)
 }
 
 // boot never returns: the kernel panics without a process 1.

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -74,9 +76,11 @@ func (s *server) reply(p talk.Reply) {
 func (s *server) do(q talk.Request) (talk.Reply, error) {
 	switch q.Op {
 	case talk.Start:
-		return s.start(q.Argv, q.Path)
+		return s.start(q)
+	case talk.Own:
+		return talk.Reply{}, own(q.Argv, q.Number)
 	case talk.Run:
-		return run(q.Argv, q.Wait)
+		return run(q)
 	case talk.Signal:
 		return talk.Reply{}, unix.Kill(q.PID, unix.Signal(q.Number))
 	case talk.Exit:
@@ -107,14 +111,35 @@ func (s *server) do(q talk.Request) (talk.Reply, error) {
 	return talk.Reply{}, fmt.Errorf("there is no operation %q", q.Op)
 }
 
-func (s *server) start(argv []string, path string) (talk.Reply, error) {
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+// program is one that runs as a user, who is in a group of the same number alone.
+func program(argv []string, user int, out io.Writer) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if user != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
+	}
+	return cmd
+}
+
+func own(paths []string, user int) error {
+	for _, p := range paths {
+		err := filepath.WalkDir(p, func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Chown(path, user, user))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) start(q talk.Request) (talk.Reply, error) {
+	log, err := os.OpenFile(q.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return talk.Reply{}, err
 	}
 	defer log.Close()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd := program(q.Argv, q.Number, log)
 	if err := cmd.Start(); err != nil {
 		return talk.Reply{}, err
 	}
@@ -156,14 +181,13 @@ func (s *server) exit(pid int, wait time.Duration) (talk.Reply, error) {
 	}
 }
 
-func run(argv []string, wait time.Duration) (talk.Reply, error) {
+func run(q talk.Request) (talk.Reply, error) {
 	var out bytes.Buffer
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd := program(q.Argv, q.Number, &out)
 	if err := cmd.Start(); err != nil {
 		return talk.Reply{}, err
 	}
-	end := time.AfterFunc(wait, func() { _ = cmd.Process.Kill() })
+	end := time.AfterFunc(q.Wait, func() { _ = cmd.Process.Kill() })
 	defer end.Stop()
 	c := code(cmd.Wait(), cmd)
 	return talk.Reply{Code: c, Data: out.Bytes()}, nil

@@ -13,8 +13,9 @@ type Op string
 
 // The operations.
 const (
-	Start   Op = "start"   // Argv, Path: starts a program, its output appended to Path; replies PID
-	Run     Op = "run"     // Argv, Wait: runs a program to its end; replies Code and Data, its output
+	Start   Op = "start"   // Argv, Path, Number: starts a program as that user, its output appended to Path; replies PID
+	Own     Op = "own"     // Argv, Number: gives files, and what is below them, to that user
+	Run     Op = "run"     // Argv, Number, Wait: as that user runs a program to its end; replies Code and Data, its output
 	Signal  Op = "signal"  // PID, Number
 	Exit    Op = "exit"    // PID, Wait: waits for the end of a started program; replies Code
 	Await   Op = "await"   // Path, Offset, Words, Wait: waits for a line with all the words from Offset on; replies Line and Offset, where the next begins
