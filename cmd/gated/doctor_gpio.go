@@ -62,9 +62,7 @@ func (x *examination) turnstile(about string, t config.Turnstile) {
 			x.bad(about, "set driver to \"gpiochip\"", "driver rpio is for Raspberry Pi 0 to 4, and this is another board")
 			return
 		}
-		if x.device(about, "/dev/gpiomem", "use a kernel that has it, as Raspberry Pi's have, or driver \"gpiochip\"") {
-			x.ok(about, "driver rpio on %s, by /dev/gpiomem", soc)
-		}
+		x.memory(about, soc, t.AllowDevMem)
 		x.warn(about+", after a crash", "wire a pulse limiter (hardware/README.md), or use driver \"gpiochip\"",
 			"registers keep their level when a process is gone: the keeper and ExecStopPost make the relay idle, the kernel does not")
 	case config.DriverGPIOChip:
@@ -72,6 +70,21 @@ func (x *examination) turnstile(about string, t config.Turnstile) {
 	}
 	if t.Driver != config.DriverSim && chipOf(soc) != "" {
 		x.bootLevel(about, t)
+	}
+}
+
+// memory looks at how driver rpio reaches the registers: by the whole memory, if
+// it may, and by /dev/gpiomem if it may not.
+func (x *examination) memory(about, soc string, allowed bool) {
+	const all = "/dev/mem"
+	info, o, err := x.stat(x.at(all))
+	switch a := x.account(); {
+	case err == nil && a.access(info.Mode(), o) && allowed:
+		x.ok(about, "driver rpio on %s, by %s, the whole memory", soc, all)
+	case err == nil && a.access(info.Mode(), o):
+		x.bad(about, "run it as a user without that right who is in group gpio, or set allow_dev_mem = true", "%s may open %s, the whole memory, and driver rpio would", a.name, all)
+	case x.device(about, "/dev/gpiomem", "use a kernel that has it, as Raspberry Pi's have, or driver \"gpiochip\""):
+		x.ok(about, "driver rpio on %s, by /dev/gpiomem", soc)
 	}
 }
 
@@ -146,9 +159,7 @@ func (x *examination) persistence(about string) {
 	case p != "":
 		x.warn(about, "add dtparam=strict_gpiod to config.txt and restart the box",
 			"the kernel keeps the level of a line whose holder is gone; the keeper and ExecStopPost make the relay idle until then")
-	case chipOf(x.soc()) == "pinctrl-bcm2835" || chipOf(x.soc()) == "pinctrl-bcm2711":
-		x.warn(about, "see in a bench test what the line does after `kill -9`", "this kernel does not say what it does with a line whose holder is gone")
-	default:
-		x.ok(about, "no word of kept levels: a line without a holder becomes an input")
+	default: // a PL061 keeps it, and says nothing
+		x.warn(about, "see in a bench test what the line does after `kill -9`", "this kernel does not say what it does with a line whose holder is gone; the keeper and ExecStopPost make the relay idle")
 	}
 }

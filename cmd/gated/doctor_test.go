@@ -344,6 +344,7 @@ func (p *patient) mounted(id, kind, options string) {
 func TestDoctorOnGPIO(t *testing.T) {
 	var pins map[string]int
 	var low []string
+	var allow bool
 	for _, c := range []struct {
 		name   string
 		harm   func(p *patient)
@@ -357,6 +358,10 @@ func TestDoctorOnGPIO(t *testing.T) {
 			p.put("/sys/module/pinctrl_bcm2835/parameters/persist_gpio_outputs", "Y\n")
 		}, "gpiochip", levelWarn, "keeps the level|dtparam=strict_gpiod"},
 		{"says nothing of levels", func(p *patient) { p.remove("/sys/module/pinctrl_bcm2835") }, "gpiochip", levelWarn, "does not say|kill -9"},
+		{"says nothing of levels on another board", func(p *patient) {
+			p.remove("/sys/module/pinctrl_bcm2835")
+			p.put("/proc/device-tree/compatible", "linux,dummy-virt\x00")
+		}, "gpiochip", levelWarn, "does not say|kill -9"},
 		{"held", func(p *patient) { pins["green"] = 4 }, "gpiochip", levelBad, "green is on line 4, which \"w1\" holds|another pin"},
 		{"beyond", func(p *patient) { pins["green"] = 58 }, "gpiochip", levelBad, "has 0 to 57|pin table"},
 		{"wrong label", func(p *patient) { p.chips = p.chips[:1] }, "gpiochip", levelBad, "no GPIO chip \"pinctrl-bcm2711\"|raspberrypi-exp-gpio"},
@@ -365,6 +370,13 @@ func TestDoctorOnGPIO(t *testing.T) {
 		{"rpio", func(*patient) {}, "rpio", levelOK, "rpio on bcm2711"},
 		{"rpio on a Pi 5", func(p *patient) { p.put("/proc/device-tree/compatible", compatible5) }, "rpio", levelBad, "Raspberry Pi 0 to 4|gpiochip"},
 		{"rpio without gpiomem", func(p *patient) { p.remove("/dev/gpiomem") }, "rpio", levelBad, "/dev/gpiomem is not there|gpiochip"},
+		{"rpio by all memory", func(p *patient) { p.put("/dev/mem", ""); allow = true }, "rpio", levelOK, "by /dev/mem, the whole memory"},
+		{"rpio by all memory unasked", func(p *patient) { p.put("/dev/mem", "") }, "rpio", levelBad, "may open /dev/mem|allow_dev_mem"},
+		{"rpio kept from all memory", func(p *patient) {
+			p.put("/dev/mem", "")
+			p.owns("/dev/mem", 0, 0, 0o640)
+			allow = true
+		}, "rpio", levelOK, "by /dev/gpiomem"},
 		{"relay pulled down", func(*patient) {}, "gpiochip", "", "opens at every boot"},
 		{"relay pulled down, active low", func(*patient) { low = []string{"relay"} }, "gpiochip", levelWarn, "low from power-on|boot test"},
 		{"relay pulled up", func(*patient) { pins["relay"] = 5 }, "rpio", levelWarn, "high from power-on|other pull"},
@@ -375,9 +387,10 @@ func TestDoctorOnGPIO(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t)
 			pins, low = map[string]int{"relay": 17, "green": 22}, nil
+			allow = false
 			c.harm(p)
 			x := &examination{host: p.host}
-			x.turnstile("turnstile", config.Turnstile{Driver: c.driver, Chip: "pinctrl-bcm2711", Pins: pins, ActiveLow: low})
+			x.turnstile("turnstile", config.Turnstile{Driver: c.driver, Chip: "pinctrl-bcm2711", Pins: pins, ActiveLow: low, AllowDevMem: allow})
 			found, remedy, _ := strings.Cut(c.want, "|")
 			for _, f := range x.findings {
 				if strings.Contains(f.Found, found) && strings.Contains(f.Do, remedy) && (f.Level == c.level || c.level == "") {

@@ -221,10 +221,15 @@ const maxOn = 30 * time.Second
 // level gives the level at which the relay is active, or is not.
 func (s setup) level(active bool) (high bool) { return active != s.activeLow }
 
+func (r *rig) configure(t *testing.T, s setup) {
+	t.Helper()
+	r.ask(t, talk.Request{Op: talk.Write, Path: gateConfig, Data: []byte(s.config()), Number: 0o644})
+}
+
 // start starts the gate and waits until it is at work.
 func (r *rig) start(t *testing.T, s setup) (pid int) {
 	t.Helper()
-	r.ask(t, talk.Request{Op: talk.Write, Path: gateConfig, Data: []byte(s.config()), Number: 0o644})
+	r.configure(t, s)
 	pid = r.ask(t, talk.Request{Op: talk.Start, Argv: []string{"/gated", "-config", gateConfig}, Path: gateLog, Number: s.user}).PID
 	t.Cleanup(func() { // what a test that failed leaves behind
 		ctx := context.WithoutCancel(t.Context())
