@@ -39,7 +39,12 @@ func TestVirt(t *testing.T) {
 	t.Run("light in the dark", func(t *testing.T) { r.lights(t, s) })
 	t.Run("staff and emergency", func(t *testing.T) { r.staffAndEmergency(t, s) })
 	t.Run("camera back", func(t *testing.T) { r.cameraBack(t, s) })
-	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
+	t.Run("killed", func(t *testing.T) {
+		r.killed(t, s)
+		s := s
+		s.activeLow = true
+		r.killed(t, s)
+	})
 	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
 	t.Run("both killed", func(t *testing.T) { r.bothKilled(t, s) })
 	t.Run("typing scanners", func(t *testing.T) { r.kernelTests(t, readers) })
@@ -66,7 +71,12 @@ func TestPi(t *testing.T) {
 	})
 	t.Run("staff and emergency", func(t *testing.T) { r.staffAndEmergency(t, s) })
 	t.Run("level before direction", func(t *testing.T) { r.levelFirst(t, s) })
-	t.Run("killed", func(t *testing.T) { r.killed(t, s) })
+	t.Run("killed", func(t *testing.T) {
+		r.killed(t, s)
+		s := s
+		s.activeLow = true
+		r.killed(t, s)
+	})
 	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
 	t.Run("both killed", func(t *testing.T) { r.bothKilled(t, s) })
 	t.Run("doctor", func(t *testing.T) { r.doctor(t, s, "turnstile of lane 1", "driver rpio on bcm2837, by /dev/mem") })
