@@ -14,78 +14,73 @@ const MaxCodes = 1_000_000
 
 // Revoke revokes a ticket of any event, or takes that back. What is so already
 // stays as it is.
-func (l *Ledger) Revoke(ctx context.Context, f ticket.Format, id ticket.ID, revoked bool, by string) error {
-	subject := ticket.RevokeSubject(f, id)
-	err := l.update(ctx, func(t *txn) error {
-		was, err := t.feedOf(subject)
-		if err != nil {
-			return err
-		}
-		if stands := was != nil && was.Revoke != nil && was.Revoke.Revoked; stands == revoked {
-			return nil
-		}
-		t.say(func() {
-			l.log.Info("ticket revoked", "format", f.String(), "ticket", id.String(), "revoked", revoked, "by", by)
-		})
-		_, err = t.feed(ticket.Feed{Subject: subject, Revoke: &ticket.FeedRevoke{Format: f, Ticket: id, Revoked: revoked}})
-		return err
+func (w *Within) Revoke(f ticket.Format, id ticket.ID, revoked bool, by string) error {
+	t, subject := w.t, ticket.RevokeSubject(f, id)
+	was, err := t.feedOf(subject)
+	if err != nil {
+		return wrap("revoke ticket", err)
+	}
+	if stands := was != nil && was.Revoke != nil && was.Revoke.Revoked; stands == revoked {
+		return nil
+	}
+	t.say(func() {
+		t.l.log.Info("ticket revoked", "format", f.String(), "ticket", id.String(), "revoked", revoked, "by", by)
 	})
+	_, err = t.feed(ticket.Feed{Subject: subject, Revoke: &ticket.FeedRevoke{Format: f, Ticket: id, Revoked: revoked}})
 	return wrap("revoke ticket", err)
 }
 
 // Release is a supervisor's word that a claim, as it stands now, no longer holds
 // its unit. It returns ErrNotFound where the claim is not known, and ErrDone where
 // it does not hold.
-func (l *Ledger) Release(ctx context.Context, id ticket.ClaimID, by, note string) error {
-	err := l.update(ctx, func(t *txn) error {
-		unit, ok, err := t.ClaimUnit(id)
-		if err != nil || !ok {
-			return orMissing(err)
-		}
-		u, err := t.unit(unit)
-		if err != nil {
-			return err
-		}
-		v, err := t.look(u)
-		if err != nil {
-			return err
-		}
-		k, ok := v.Find(id)
-		if !ok || !k.Holds() {
-			return ErrDone
-		}
-		t.say(func() {
-			l.log.Info("claim released", "claim", id.String(), "rev", k.Claim.Rev, "by", by, "note", note)
-		})
-		_, err = t.feed(ticket.Feed{
-			Subject: ticket.ReleaseSubject(id),
-			Release: &ticket.FeedRelease{Claim: id, Rev: k.Claim.Rev, Unit: unit},
-		})
+func (w *Within) Release(id ticket.ClaimID, by, note string) error {
+	return wrap("release claim "+id.String(), w.t.release(id, by, note))
+}
+
+func (t *txn) release(id ticket.ClaimID, by, note string) error {
+	unit, ok, err := t.ClaimUnit(id)
+	if err != nil || !ok {
+		return orMissing(err)
+	}
+	u, err := t.unit(unit)
+	if err != nil {
 		return err
+	}
+	v, err := t.look(u)
+	if err != nil {
+		return err
+	}
+	k, ok := v.Find(id)
+	if !ok || !k.Holds() {
+		return ErrDone
+	}
+	t.say(func() {
+		t.l.log.Info("claim released", "claim", id.String(), "rev", k.Claim.Rev, "by", by, "note", note)
 	})
-	return wrap("release claim "+id.String(), err)
+	_, err = t.feed(ticket.Feed{
+		Subject: ticket.ReleaseSubject(id),
+		Release: &ticket.FeedRelease{Claim: id, Rev: k.Claim.Rev, Unit: unit},
+	})
+	return err
 }
 
 // PushProgramme signs a programme and sends it to all gates. Version 0 takes the
 // next one; any other must be higher than the one that holds (ErrTaken). A
 // programme with problems is refused with all of them (ErrInvalid).
-func (l *Ledger) PushProgramme(ctx context.Context, p ticket.Programme) (version uint64, err error) {
-	err = l.update(ctx, func(t *txn) error {
-		was, _, err := t.Subject(ticket.ProgrammeSubject)
-		if err != nil {
-			return err
-		}
-		if p.Version == 0 {
-			p.Version = was.Version + 1
-		}
-		if p.Version <= was.Version {
-			return fmt.Errorf("version %d, want more than %d: %w", p.Version, was.Version, ErrTaken)
-		}
-		version = p.Version
-		t.say(func() { l.log.Info("programme pushed", "version", p.Version, "events", len(p.Events)) })
-		return t.signProgramme(p)
-	})
-	return version, wrap("push programme", err)
+func (w *Within) PushProgramme(p ticket.Programme) (version uint64, err error) {
+	t := w.t
+	was, _, err := t.Subject(ticket.ProgrammeSubject)
+	if err != nil {
+		return 0, wrap("push programme", err)
+	}
+	if p.Version == 0 {
+		p.Version = was.Version + 1
+	}
+	if p.Version <= was.Version {
+		return 0, fmt.Errorf("push programme: version %d, want more than %d: %w", p.Version, was.Version, ErrTaken)
+	}
+	t.say(func() { t.l.log.Info("programme pushed", "version", p.Version, "events", len(p.Events)) })
+	return p.Version, wrap("push programme", t.signProgramme(p))
 }
 
 func (t *txn) signProgramme(p ticket.Programme) error {
@@ -130,23 +125,24 @@ func (l *Ledger) Programme(ctx context.Context) (out ticket.Programme, err error
 
 // CloseEvent ends an event for good: its rows may go once everybody's records are
 // in. Closing it again changes nothing.
-func (l *Ledger) CloseEvent(ctx context.Context, event string) error {
-	err := l.update(ctx, func(t *txn) error {
-		ev, err := t.event(event)
-		if err != nil {
-			return err
-		}
-		if ev.row == (EventRow{}) {
-			return ErrNotFound // it never was on a programme
-		}
-		if ev.row.Closed != 0 {
-			return nil
-		}
-		t.say(func() { l.log.Info("event closed", "event", event) })
-		_, err = t.feed(ticket.Feed{Subject: ticket.ClosedSubject(event), Closed: &ticket.FeedClosed{Event: event}})
+func (w *Within) CloseEvent(event string) error {
+	return wrap("close event "+event, w.t.closeEvent(event))
+}
+
+func (t *txn) closeEvent(event string) error {
+	ev, err := t.event(event)
+	if err != nil {
 		return err
-	})
-	return wrap("close event "+event, err)
+	}
+	if ev.row == (EventRow{}) {
+		return ErrNotFound // it never was on a programme
+	}
+	if ev.row.Closed != 0 {
+		return nil
+	}
+	t.say(func() { t.l.log.Info("event closed", "event", event) })
+	_, err = t.feed(ticket.Feed{Subject: ticket.ClosedSubject(event), Closed: &ticket.FeedClosed{Event: event}})
+	return err
 }
 
 // closeDue closes the events whose forgetting time has passed, also those that the
@@ -172,32 +168,32 @@ func (l *Ledger) closeDue(ctx context.Context) error {
 
 // PutCodes replaces an event's list of code hashes and sends it to all gates, in
 // chunks below 512 KB. The event must be on the programme with the format code.
-func (l *Ledger) PutCodes(ctx context.Context, event string, ids []ticket.ID) (version uint64, err error) {
-	if len(ids) > MaxCodes {
-		return 0, fmt.Errorf("put codes: %d, want at most %d: %w", len(ids), MaxCodes, ErrInvalid)
-	}
-	list := ticket.NewCodeList(ids)
-	chunks := list.Chunks(event)
-	err = l.update(ctx, func(t *txn) error {
-		p, err := t.programme()
-		if err != nil {
-			return err
-		}
-		if e, ok := p.events[event]; !ok || e.CodeKey == "" {
-			return fmt.Errorf("event %q is not on the programme with the format code: %w", event, ErrNotFound)
-		}
-		version = 0 // the first chunk gets the next version, the others the same
-		for i := range chunks {
-			rec, err := t.feed(ticket.Feed{Subject: ticket.CodesSubject(event, i), Version: version, Codes: &chunks[i]})
-			if err != nil {
-				return err
-			}
-			version = rec.Feed.Version
-		}
-		t.say(func() { l.log.Info("code list pushed", "event", event, "codes", list.Len(), "version", version) })
-		return nil
-	})
+func (w *Within) PutCodes(event string, list ticket.CodeList) (version uint64, err error) {
+	version, err = w.t.putCodes(event, list)
 	return version, wrap("put codes", err)
+}
+
+func (t *txn) putCodes(event string, list ticket.CodeList) (version uint64, err error) {
+	if list.Len() > MaxCodes {
+		return 0, fmt.Errorf("%d, want at most %d: %w", list.Len(), MaxCodes, ErrInvalid)
+	}
+	p, err := t.programme()
+	if err != nil {
+		return 0, err
+	}
+	if e, ok := p.events[event]; !ok || e.CodeKey == "" {
+		return 0, fmt.Errorf("event %q is not on the programme with the format code: %w", event, ErrNotFound)
+	}
+	chunks := list.Chunks(event)
+	for i := range chunks { // the first chunk gets the next version, the others the same
+		rec, err := t.feed(ticket.Feed{Subject: ticket.CodesSubject(event, i), Version: version, Codes: &chunks[i]})
+		if err != nil {
+			return 0, err
+		}
+		version = rec.Feed.Version
+	}
+	t.say(func() { t.l.log.Info("code list pushed", "event", event, "codes", list.Len(), "version", version) })
+	return version, nil
 }
 
 // TicketClaim is one claim of a ticket as the API shows it.

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,7 +87,11 @@ func TestCodeListsTravelInChunks(t *testing.T) {
 	if _, err := r.PutCodes(ctx, "other", ids[:1]); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("codes of an unknown event: %v, want ErrNotFound", err)
 	}
-	if _, err := r.PutCodes(ctx, event, make([]ticket.ID, ledger.MaxCodes+1)); !errors.Is(err, ledger.ErrInvalid) {
+	many := make([]ticket.ID, ledger.MaxCodes+1)
+	for i := range many {
+		binary.BigEndian.PutUint32(many[i][:], uint32(i))
+	}
+	if _, err := r.PutCodes(ctx, event, many); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("too many codes: %v, want ErrInvalid", err)
 	}
 }

@@ -34,12 +34,9 @@ type GateEntry struct {
 // returns ErrTaken where another device stands there (swap it) or the device
 // stands elsewhere, and ErrInvalid for a key or place that is none, or for a
 // device that was revoked: a revoked key stays so.
-func (l *Ledger) EnrolGate(ctx context.Context, place, publicKey, role string) (out GateEntry, err error) {
-	err = l.update(ctx, func(t *txn) (err error) {
-		out, err = t.enrol(place, publicKey, role)
-		return err
-	})
-	return out, wrap("enrol "+place, err)
+func (w *Within) EnrolGate(place, publicKey, role string) (GateEntry, error) {
+	e, err := w.t.enrol(place, publicKey, role)
+	return e, wrap("enrol "+place, err)
 }
 
 func (t *txn) enrol(place, publicKey, role string) (GateEntry, error) {
@@ -140,23 +137,20 @@ func (t *txn) gateAt(name string) (GateEntry, error) {
 // SwapGate lets a spare take over a place: a new device, or one that was enrolled
 // elsewhere and moves. The records of the box that stood there stay welcome; what
 // it admits from now on raises an alarm.
-func (l *Ledger) SwapGate(ctx context.Context, place, sparePublicKey string) (out GateEntry, err error) {
-	err = l.update(ctx, func(t *txn) error {
-		old, err := t.gateAt(place)
-		if err != nil {
-			return err
-		}
-		if old.Key == sparePublicKey {
-			out = old
-			return nil
-		}
-		if err := t.distrust(old, "replaced"); err != nil {
-			return err
-		}
-		out, err = t.move(old, sparePublicKey)
-		return err
-	})
-	return out, wrap("swap gate", err)
+func (w *Within) SwapGate(place, sparePublicKey string) (GateEntry, error) {
+	e, err := w.t.swap(place, sparePublicKey)
+	return e, wrap("swap gate", err)
+}
+
+func (t *txn) swap(place, spareKey string) (GateEntry, error) {
+	old, err := t.gateAt(place)
+	if err != nil || old.Key == spareKey {
+		return old, err
+	}
+	if err := t.distrust(old, "replaced"); err != nil {
+		return old, err
+	}
+	return t.move(old, spareKey)
 }
 
 // move puts a spare in the place of a device that was revoked just now.
@@ -180,18 +174,14 @@ func (t *txn) move(old GateEntry, key string) (GateEntry, error) {
 }
 
 // RevokeGate takes a device's key back, named by its id or place.
-func (l *Ledger) RevokeGate(ctx context.Context, name string) (out GateEntry, err error) {
-	err = l.update(ctx, func(t *txn) error {
-		g, err := t.gateAt(name)
-		if err != nil || g.State == StateRevoked {
-			out = g
-			return err
-		}
-		out = g
-		out.State = StateRevoked
-		return t.distrust(g, "revoked")
-	})
-	return out, wrap("revoke gate", err)
+func (w *Within) RevokeGate(name string) (GateEntry, error) {
+	g, err := w.t.gateAt(name)
+	if err != nil || g.State == StateRevoked {
+		return g, wrap("revoke gate", err)
+	}
+	err = w.t.distrust(g, "revoked")
+	g.State = StateRevoked
+	return g, wrap("revoke gate", err)
 }
 
 // distrust revokes a device and raises an alarm for what it admits after now.
@@ -209,19 +199,14 @@ func (t *txn) distrust(g GateEntry, reason string) error {
 
 // LostGate gives a device up, named by its id or place: pruning no longer waits
 // for what it had not sent.
-func (l *Ledger) LostGate(ctx context.Context, name string) (out GateEntry, err error) {
-	err = l.update(ctx, func(t *txn) error {
-		g, err := t.gateAt(name)
-		if err != nil || g.State == StateLost {
-			out = g
-			return err
-		}
-		g.State, out = StateLost, g
-		out.State = StateLost
-		t.say(func() { l.log.Info("gate lost", "place", g.Place, "device", g.Device) })
-		return t.putGate(g)
-	})
-	return out, wrap("mark gate lost", err)
+func (w *Within) LostGate(name string) (GateEntry, error) {
+	g, err := w.t.gateAt(name)
+	if err != nil || g.State == StateLost {
+		return g, wrap("mark gate lost", err)
+	}
+	g.State = StateLost
+	w.t.say(func() { w.t.l.log.Info("gate lost", "place", g.Place, "device", g.Device) })
+	return g, wrap("mark gate lost", w.t.putGate(g))
 }
 
 // GateList gives all devices, ordered by id, for brokers; the adapter signs it.
