@@ -103,6 +103,7 @@ type gate struct {
 	failNext int           // Learn fails so many times
 	disk     time.Duration // Learn takes so long
 	handed   int           // live records that Learn was given
+	torn     ticket.Stream // Read of it fails
 }
 
 func (g *gate) Own() ([]wire.StreamPos, error) {
@@ -122,6 +123,9 @@ func (g *gate) Cursors() ([]wire.StreamPos, error) {
 func (g *gate) Read(s ticket.Stream, after uint64, limit, _ int) ([][]byte, uint64, uint64, uint64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if s == g.torn {
+		return nil, 0, 0, 0, fmt.Errorf("read run %s: told to fail", s.Run)
+	}
 	recs, from, base, head := g.shelf.read(s, after, limit)
 	return recs, from, base, head, nil
 }

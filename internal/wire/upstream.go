@@ -16,25 +16,27 @@ const (
 	helloFor      = 10 * time.Second
 	uploadFor     = 10 * time.Second
 	upstreamRetry = time.Second
-	receiptEvery  = 5 * time.Second // how long receipts wait to be stored together
-	liveFor       = time.Second     // how long after an ask uploads stay small
+	receiptEvery  = 5 * time.Second  // how long receipts wait to be stored together
+	liveFor       = time.Second      // how long after an ask uploads stay small
+	passOverFor   = 30 * time.Second // how long a run is left alone that could not be uploaded
 )
 
 // upstream says hello and uploads, one request at a time, so that what the ledger
 // said last is what it has: a late reply cannot bring an older state back.
 type upstream struct {
 	g     *Gate
-	high  map[ticket.Run]uint64 // what the ledger has of the own runs, as it said last
-	ready bool                  // it said so since the last failure
-	due   time.Time             // of the next hello
-	seen  uint64                // the reasons to say hello that the last one served
+	high  map[ticket.Run]uint64    // what the ledger has of the own runs, as it said last
+	over  map[ticket.Run]time.Time // runs that are passed over, each until its time
+	ready bool                     // it said so since the last failure
+	due   time.Time                // of the next hello
+	seen  uint64                   // the reasons to say hello that the last one served
 
 	receipts []StreamPos // said last, not stored yet
 	storeAt  time.Time   // when they are to be stored
 }
 
 func (g *Gate) upstream(ctx context.Context) {
-	u := &upstream{g: g, high: make(map[ticket.Run]uint64)}
+	u := &upstream{g: g, high: make(map[ticket.Run]uint64), over: make(map[ticket.Run]time.Time)}
 	for ctx.Err() == nil {
 		if !u.step(ctx) {
 			u.rest(ctx)
@@ -170,17 +172,27 @@ func (u *upstream) storeReceipts(ctx context.Context) {
 	u.receipts = nil
 }
 
+// errRun is wrapped by the failures that are a run's own: the others go on.
+var errRun = errors.New("this run cannot be uploaded now")
+
 // upload sends the next batch of the oldest run that the ledger has not all of,
-// and reports whether there was one.
+// and reports whether there was one. A run that cannot be read, or that does not
+// advance, is passed over for a while: newer runs must not wait behind it.
 func (u *upstream) upload(ctx context.Context) (sent bool, err error) {
 	runs, err := u.g.store.Own()
 	if err != nil {
 		return false, fmt.Errorf("read own runs: %w", err)
 	}
 	for _, p := range runs {
-		if max(u.high[p.Run], p.Base) < p.Pos {
-			return true, u.uploadRun(ctx, p)
+		if max(u.high[p.Run], p.Base) >= p.Pos || time.Now().Before(u.over[p.Run]) {
+			continue
 		}
+		err := u.uploadRun(ctx, p)
+		if !errors.Is(err, errRun) {
+			return true, err
+		}
+		u.g.complain("a run is passed over", err)
+		u.over[p.Run] = time.Now().Add(passOverFor)
 	}
 	return false, nil
 }
@@ -191,17 +203,16 @@ func (u *upstream) uploadRun(ctx context.Context, p StreamPos) error {
 	if time.Since(g.start)-time.Duration(g.lastAsk.Load()) < liveFor && g.lastAsk.Load() != 0 {
 		limit = LiveUploadMax
 	}
-	s := ticket.Stream{Source: p.Source, Run: p.Run}
-	recs, from, _, _, err := g.store.Read(s, u.high[p.Run], limit, maxBatchBytes)
+	recs, from, _, _, err := g.store.Read(p.Stream(), u.high[p.Run], limit, maxBatchBytes)
 	if err != nil {
-		return fmt.Errorf("read run %s: %w", p.Run, err)
+		return fmt.Errorf("read run %s: %w: %w", p.Run, errRun, err)
 	}
 	if len(recs) == 0 {
-		return fmt.Errorf("read run %s after %d: nothing, though it goes to %d", p.Run, u.high[p.Run], p.Pos)
+		return fmt.Errorf("read run %s after %d: nothing, though it goes to %d: %w", p.Run, u.high[p.Run], p.Pos, errRun)
 	}
 	data, err := encode(Upload{Run: p.Run, From: from, Records: recs})
 	if err != nil {
-		return err
+		return fmt.Errorf("upload run %s: %w: %w", p.Run, errRun, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, uploadFor)
 	defer cancel()
@@ -219,7 +230,7 @@ func (u *upstream) uploadRun(ctx context.Context, p StreamPos) error {
 	before := u.high[p.Run]
 	u.setHigh(r.value.High)
 	if u.high[p.Run] == before {
-		return errors.New("upload: receipted, but the ledger has no more than before")
+		return fmt.Errorf("upload run %s: receipted, but the ledger has no more than before: %w", p.Run, errRun)
 	}
 	return nil
 }
