@@ -16,6 +16,7 @@ type Problem struct {
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
 	Detail    string `json:"detail,omitempty"`     // what happened this time, and what to do
+	Field     string `json:"field,omitempty"`      // which part of the request is wrong, as in events[0].name
 	FirstSeen string `json:"first_seen,omitempty"` // replayed: when the same was first presented
 }
 
@@ -48,6 +49,7 @@ const (
 	replayed     kind = "replayed"
 	notNow       kind = "conflict"
 	tooLarge     kind = "too-large"
+	mediaType    kind = "media-type"
 	invalid      kind = "invalid"
 	internal     kind = "internal"
 )
@@ -74,6 +76,8 @@ func (k kind) status() (code int, title string) {
 		return http.StatusConflict, "Not as things stand"
 	case tooLarge:
 		return http.StatusRequestEntityTooLarge, "The body is too large"
+	case mediaType:
+		return http.StatusUnsupportedMediaType, "Not a kind of content that belongs here"
 	case invalid:
 		return http.StatusUnprocessableEntity, "The content is not valid"
 	}

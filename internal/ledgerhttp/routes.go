@@ -41,7 +41,7 @@ func (s *Server) routes() (http.Handler, error) {
 		"/v1/releases":                   {"POST": s.post(maxBody, s.release)},
 		"/v1/programme":                  {"GET": s.get(s.programme), "POST": s.post(maxBody, s.pushProgramme), "PUT": s.post(maxBody, s.pushProgramme)},
 		"/v1/events/{event}/close":       {"POST": s.post(maxBody, s.closeEvent)},
-		"/v1/codes/{event}":              {"POST": s.post(maxCodes, s.putCodes)},
+		"/v1/codes/{event}":              {"POST": s.upload(maxCodes, codeList, s.putCodes)},
 	} {
 		mux.Handle(path, m)
 	}

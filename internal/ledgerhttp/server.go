@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"mime"
 	"net"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"admitone/internal/seen"
+	"admitone/internal/strictjson"
 	"admitone/internal/ticket"
 )
 
@@ -150,11 +152,19 @@ type write struct {
 	Body []byte
 }
 
-// post makes a handler for a signed admin write with a body of at most limit
-// bytes.
+// post makes a handler for a signed admin write with a JSON body of at most limit
+// bytes, or none.
 func (s *Server) post(limit int64, fn func(q write) (any, *Problem)) http.HandlerFunc {
+	return s.upload(limit, jsonOnly, fn)
+}
+
+// upload is post with a body of the media types that accepts takes.
+func (s *Server) upload(limit int64, accepts func(*http.Request) *Problem, fn func(q write) (any, *Problem)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		by, body, p := s.signed(w, r, limit)
+		if p == nil {
+			p = accepts(r)
+		}
 		if p != nil {
 			p.write(w)
 			return
@@ -199,15 +209,31 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Pro
 	return b, nil
 }
 
-// strict decodes a JSON body into v: one value, no unknown key.
+// strict decodes a JSON body into v. The problem names the field.
 func strict(body []byte, v any) *Problem {
-	d := json.NewDecoder(strings.NewReader(string(body)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return problem(badRequest, "the body is not the JSON that belongs here: %s", strings.TrimPrefix(err.Error(), "json: "))
+	err := strictjson.Decode(body, v)
+	if err == nil {
+		return nil
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return problem(badRequest, "the body goes on after its JSON value")
+	p := problem(badRequest, "the body is not the JSON that belongs here: %v", err)
+	var wrong *strictjson.Error
+	if errors.As(err, &wrong) {
+		p.Field = wrong.Field
+	}
+	return p
+}
+
+// jsonOnly refuses a body that says it is something else. A request that does not
+// say, and curl's -d, which says it is a form, are taken by what they hold.
+func jsonOnly(r *http.Request) *Problem {
+	text := r.Header.Get("Content-Type")
+	media, params, err := mime.ParseMediaType(text)
+	charset, ok := params["charset"]
+	switch {
+	case text == "":
+		return nil
+	case err != nil, media != "application/json" && media != "application/x-www-form-urlencoded", ok && !strings.EqualFold(charset, "utf-8"):
+		return problem(mediaType, "send application/json in UTF-8")
 	}
 	return nil
 }

@@ -238,10 +238,10 @@ func TestProblemsOfRequests(t *testing.T) {
 		status     int
 		detail     string
 	}{
-		"unknown key":       {"/v1/revocations", `{"ticket":"30303030303030303030303030303031","revoked":true,"x":1}`, 400, "unknown field"},
+		"unknown key":       {"/v1/revocations", `{"ticket":"30303030303030303030303030303031","revoked":true,"x":1}`, 400, "x: no such field"},
 		"no revoked":        {"/v1/revocations", `{"ticket":"30303030303030303030303030303031"}`, 400, "revoked"},
 		"no JSON":           {"/v1/revocations", `revoke it`, 400, "JSON"},
-		"two values":        {"/v1/revocations", revocation + revocation, 400, "goes on"},
+		"two values":        {"/v1/revocations", revocation + revocation, 400, "after top-level value"},
 		"no body":           {"/v1/revocations", ``, 400, "JSON"},
 		"unknown format":    {"/v1/revocations", `{"ticket":"30303030303030303030303030303031","revoked":true,"format":"pdf"}`, 400, "a1 and code"},
 		"upper case":        {"/v1/revocations", `{"ticket":"AA303030303030303030303030303031","revoked":true}`, 400, "lower-case"},

@@ -3,6 +3,7 @@ package ledgerhttp
 import (
 	"bytes"
 	"mime"
+	"net/http"
 
 	"admitone/internal/ledger"
 	"admitone/internal/ticket"
@@ -73,17 +74,22 @@ func (s *Server) putCodes(q write) (any, *Problem) {
 	return Pushed{Version: version, Codes: ticket.NewCodeList(hashes).Len()}, s.outcome("put codes", err)
 }
 
+// codeList takes the two forms of a code list.
+func codeList(r *http.Request) *Problem {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "text/plain" && media != "application/json" {
+		return problem(mediaType, "send text/plain with one code hash a line, or application/json")
+	}
+	return nil
+}
+
 // readCodes reads a list of code hashes in either form. A line that is no hash
 // is told by its number, and nothing of the list is taken.
 func readCodes(contentType string, body []byte) ([]ticket.ID, *Problem) {
-	media, _, err := mime.ParseMediaType(contentType)
-	switch {
-	case err == nil && media == "application/json":
+	if media, _, _ := mime.ParseMediaType(contentType); media != "text/plain" {
 		var c Codes
 		p := strict(body, &c)
 		return c.Hashes, p
-	case err != nil || media != "text/plain":
-		return nil, problem(badRequest, "send text/plain with one code hash a line, or application/json")
 	}
 	hashes := make([]ticket.ID, 0, len(body)/33)
 	n := 0
