@@ -1,6 +1,6 @@
 // Package ledgerstore keeps the ledger's tables in a key-value store (package kv).
-// It implements ledger.Store; each Update is one transaction of the kv.Store,
-// which groups concurrent ones into one commit.
+// It implements ledger.Store and office.Books; each Update is one transaction of
+// the kv.Store, which groups concurrent ones into one commit.
 //
 // The keys. Numbers are big-endian, 8 bytes unless a digit says otherwise; a name
 // ends with a zero byte (which no name holds) unless it ends the key; at is Unix
@@ -23,6 +23,8 @@
 //	event      | id                               | [admitted conflicts alarms late forget closed pruned swept]
 //	gate       | device                           | [place hello]
 //	late       | event 00 source 00 run pos       | the record's own bytes
+//	row        | len1 table id                    | form1 (1), at, len2 list, the body (office.Row)
+//	row.list   | len1 table len2 list at id       | empty; a list is one scan
 //	seen, seen.until: package seen/kvseen
 //
 // [ ] and { } are deterministic CBOR (RFC 8949, 4.2.1).

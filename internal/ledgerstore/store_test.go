@@ -11,27 +11,33 @@ import (
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerstore"
 	"admitone/internal/ledgerstore/ledgertest"
+	"admitone/internal/office"
 	"admitone/internal/seen"
 )
 
 func TestInMemory(t *testing.T) {
 	ledgertest.Run(t, func(*testing.T) ledger.Store { return ledgerstore.New(kv.NewMem()) })
+	ledgertest.RunOffice(t, func(*testing.T) office.Books { return ledgerstore.New(kv.NewMem()).Books() })
 }
 
 func TestOnAFile(t *testing.T) {
-	ledgertest.Run(t, func(t *testing.T) ledger.Store {
-		f, err := boltfile.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), boltfile.Options{Name: "ledger", Version: 1})
-		if err != nil {
-			t.Fatal(err)
+	ledgertest.Run(t, func(t *testing.T) ledger.Store { return onAFile(t) })
+	ledgertest.RunOffice(t, func(t *testing.T) office.Books { return onAFile(t).Books() })
+}
+
+func onAFile(t *testing.T) *ledgerstore.Store {
+	t.Helper()
+	f, err := boltfile.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), boltfile.Options{Name: "ledger", Version: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := ledgerstore.New(f)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
-		s := ledgerstore.New(f)
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
 	})
+	return s
 }
 
 func TestAFailedCommitHasTheLedgersName(t *testing.T) {

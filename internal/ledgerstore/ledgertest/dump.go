@@ -15,7 +15,7 @@ import (
 // buckets are all that a ledger's store on a kv.Store writes.
 var buckets = []string{
 	"stream", "record", "claim", "claim.unit", "due", "subject", "conflict", "conflict.at",
-	"alarm", "alarm.at", "event", "gate", "late", "seen", "seen.until",
+	"alarm", "alarm.at", "event", "gate", "late", "row", "row.list", "seen", "seen.until",
 }
 
 // Dump gives the content of a ledger's key-value store, by "bucket/key" in hex.
