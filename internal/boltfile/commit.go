@@ -30,26 +30,26 @@ func (f *File) commit(fns []func(kv.Tx) error) []error {
 }
 
 // runAll runs the functions, and undoes those that fail or may not grow the store.
-// It reports whether anything was written, and an error where the transaction as a
+// It reports whether the file has to change, and an error where the transaction as a
 // whole is of no use: nothing was written then.
 func (f *File) runAll(tx *bbolt.Tx, fns []func(kv.Tx) error, errs []error) (dirty bool, err error) {
 	full := f.live(tx) >= f.max
+	b := newBatch(tx, true)
 	for i, fn := range fns {
-		t := &txn{tx: tx, writable: true}
+		t := &txn{batch: b, writable: true}
 		errs[i] = fn(t)
 		t.done = true
 		if errs[i] == nil && full && t.grown > 0 {
 			errs[i] = fmt.Errorf("write %d bytes more: %w", t.grown, kv.ErrFull)
 		}
-		if errs[i] != nil && t.broken == nil {
-			_ = t.rollBack() // its error is in t.broken
+		if b.broken != nil {
+			return false, b.broken
 		}
-		if t.broken != nil {
-			return false, t.broken
+		if errs[i] != nil {
+			t.rollBack()
 		}
-		dirty = dirty || len(t.undo) > 0
 	}
-	return dirty, nil
+	return b.apply()
 }
 
 // flush makes the transaction durable. While it runs no View begins: bbolt shows

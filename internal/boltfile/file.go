@@ -55,7 +55,7 @@ func (f *File) View(fn func(kv.Tx) error) error {
 	}
 	defer func() { _ = abandon(tx) }()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	t := &txn{tx: tx}
+	t := &txn{batch: newBatch(tx, false)}
 	defer func() { t.done = true }()
 	return fn(t)
 }

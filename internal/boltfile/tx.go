@@ -3,28 +3,30 @@ package boltfile
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
 	"admitone/internal/kv"
 )
 
-// txn is the kv.Tx of one function on a bbolt transaction, which it shares with
-// the other functions of the commit. It writes down what it overwrites, so that
-// its writes alone can be undone.
+// txn is the kv.Tx of one function on a batch, which it shares with the other
+// functions of the commit. It writes down what it overwrites there, so that its
+// writes alone can be undone.
 type txn struct {
-	tx       *bbolt.Tx
+	*batch
 	writable bool
 	done     bool
 	scans    int   // running; no write meanwhile
 	undo     []was // oldest first
 	grown    int   // bytes of keys and values put, less those removed
-	broken   error // bbolt met a damaged page: this transaction must not be committed
 }
 
-// was is one stored value as it was before a write; nil: absent.
+// was is a row of the batch as it was before a write.
 type was struct {
-	bucket, key, stored []byte
+	row     *row
+	is      []byte
+	written bool
 }
 
 // Get is kv.Tx.Get.
@@ -36,133 +38,131 @@ func (t *txn) Get(bucket string, key []byte) (value []byte, err error) {
 		return nil, err
 	}
 	defer t.catch(&err)
-	stored := t.stored(bucket, key)
-	if stored == nil {
-		return nil, nil
-	}
-	return unseal(bucket, key, stored)
+	tb := t.table(bucket)
+	return tb.row(key, t.keep && len(tb.rows) < maxKept && t.scans == 0).value(bucket)
 }
 
 // Put is kv.Tx.Put.
 func (t *txn) Put(bucket string, key, value []byte) (err error) {
-	if err := t.mayWrite(bucket, key); err != nil {
-		return err
+	if len(value) > bbolt.MaxValueSize-header {
+		return fmt.Errorf("put %s/%x: value of %d bytes", bucket, key, len(value))
 	}
-	defer t.catch(&err)
-	b := t.tx.Bucket([]byte(bucket))
-	if b == nil {
-		if b, err = t.tx.CreateBucket([]byte(bucket)); err != nil {
-			return fmt.Errorf("make bucket %s: %w", bucket, err)
-		}
-	}
-	old, stored := b.Get(key), seal(bucket, key, value)
-	if bytes.Equal(old, stored) {
-		return nil
-	}
-	t.remember(bucket, key, old, len(key)+len(stored))
-	if err := b.Put(key, stored); err != nil {
-		return fmt.Errorf("put %s/%x: %w", bucket, key, err)
-	}
-	return nil
+	return t.write(bucket, key, append(make([]byte, header, header+len(value)), value...))
 }
 
 // Delete is kv.Tx.Delete.
-func (t *txn) Delete(bucket string, key []byte) (err error) {
+func (t *txn) Delete(bucket string, key []byte) (err error) { return t.write(bucket, key, nil) }
+
+// write leaves a value in the batch, with room for its header; nil: none.
+func (t *txn) write(bucket string, key, is []byte) (err error) {
 	if err := t.mayWrite(bucket, key); err != nil {
 		return err
 	}
 	defer t.catch(&err)
-	old := t.stored(bucket, key)
-	if old == nil {
-		return nil
-	}
-	t.remember(bucket, key, old, 0)
-	if err := t.tx.Bucket([]byte(bucket)).Delete(key); err != nil {
-		return fmt.Errorf("delete %s/%x: %w", bucket, key, err)
-	}
+	r := t.table(bucket).row(key, true)
+	t.grown += r.size(is) - r.size(r.stored())
+	t.undo = append(t.undo, was{r, r.is, r.written})
+	r.is, r.written = is, true
 	return nil
 }
 
-// Scan is kv.Tx.Scan.
+// size is the bytes that the row takes where it holds a stored value.
+func (r *row) size(stored []byte) int {
+	if stored == nil {
+		return 0
+	}
+	return len(r.key) + len(stored)
+}
+
+// rollBack undoes the writes of this function, the latest first.
+func (t *txn) rollBack() {
+	for _, w := range slices.Backward(t.undo) {
+		w.row.is, w.row.written = w.is, w.written
+	}
+	t.undo = nil
+}
+
+// Scan is kv.Tx.Scan. It walks the file and the rows of the batch side by side.
 func (t *txn) Scan(bucket string, prefix, from []byte, fn func(key, value []byte) (bool, error)) error {
 	if err := t.mayRead(bucket); err != nil {
 		return err
 	}
-	t.scans++
+	t.scans++ // also keeps the rows of the batch in their places
 	defer func() { t.scans-- }()
 	if bytes.Compare(from, prefix) < 0 {
 		from = prefix
 	}
-	c, err := t.cursor(bucket)
-	if c == nil {
-		return err
-	}
-	move := func() ([]byte, []byte) { return c.Seek(from) }
-	for {
-		key, value, err := t.read(bucket, prefix, move)
-		if key == nil || err != nil {
-			return err
+	s, err := t.scan(bucket, from)
+	for err == nil {
+		var key, value []byte
+		if key, value, err = s.next(prefix); key == nil || err != nil {
+			break
 		}
 		if more, err := fn(key, value); err != nil || !more {
 			return err
 		}
-		move = c.Next
-	}
-}
-
-// read moves a cursor and gives a copy of what is there; no key: past the end. A
-// fault in fn is fn's own, so only this part of a scan is watched for damage.
-func (t *txn) read(bucket string, prefix []byte, move func() ([]byte, []byte)) (key, value []byte, err error) {
-	defer t.catch(&err)
-	k, stored := move()
-	if k == nil || !bytes.HasPrefix(k, prefix) {
-		return nil, nil, nil
-	}
-	value, err = unseal(bucket, k, stored)
-	return bytes.Clone(k), value, err
-}
-
-func (t *txn) cursor(bucket string) (c *bbolt.Cursor, err error) {
-	defer t.catch(&err)
-	if b := t.tx.Bucket([]byte(bucket)); b != nil {
-		return b.Cursor(), nil
-	}
-	return nil, nil
-}
-
-func (t *txn) stored(bucket string, key []byte) []byte {
-	b := t.tx.Bucket([]byte(bucket))
-	if b == nil {
-		return nil
-	}
-	return b.Get(key)
-}
-
-// remember writes down what is there before a write after which size bytes are.
-func (t *txn) remember(bucket string, key, old []byte, size int) {
-	if old != nil {
-		size -= len(key) + len(old)
-	}
-	t.grown += size
-	t.undo = append(t.undo, was{[]byte(bucket), bytes.Clone(key), bytes.Clone(old)})
-}
-
-// rollBack undoes the writes of this function, the latest first.
-func (t *txn) rollBack() (err error) {
-	defer t.catch(&err)
-	for i := len(t.undo) - 1; i >= 0 && err == nil; i-- {
-		w := t.undo[i]
-		if b := t.tx.Bucket(w.bucket); w.stored == nil {
-			err = b.Delete(w.key)
-		} else {
-			err = b.Put(w.key, w.stored)
-		}
-	}
-	t.undo = nil
-	if err != nil {
-		t.broken = fmt.Errorf("undo: %w", err)
 	}
 	return err
+}
+
+// scan is a walk over a table.
+type scan struct {
+	*table
+	batch       *batch
+	at          *bbolt.Cursor // nil: the bucket is not in the file
+	key, stored []byte        // where the cursor is; no key: at the end
+	rest        []*row        // of the batch, not passed yet
+}
+
+func (t *txn) scan(bucket string, from []byte) (s *scan, err error) {
+	defer t.catch(&err)
+	tb := t.table(bucket)
+	i, _ := tb.find(from)
+	s = &scan{table: tb, batch: t.batch, rest: tb.rows[i:]}
+	if tb.bucket != nil {
+		s.at = tb.bucket.Cursor()
+		s.key, s.stored = s.at.Seek(from)
+	}
+	return s, nil
+}
+
+// next gives copies of the next key and value; no key: past the end. A fault in the
+// function of a scan is its own, so only this part is watched for damage.
+func (s *scan) next(prefix []byte) (key, value []byte, err error) {
+	defer s.batch.catch(&err)
+	for {
+		r := s.step()
+		if r == nil || !bytes.HasPrefix(r.key, prefix) {
+			return nil, nil, nil
+		}
+		if r.stored() != nil {
+			value, err = r.value(s.name)
+			return bytes.Clone(r.key), value, err
+		}
+	}
+}
+
+// step gives the lower of the two next rows, and moves on behind it. A row of the
+// batch stands for the same one of the file.
+func (s *scan) step() (r *row) {
+	order := -1
+	if len(s.rest) > 0 {
+		r, order = s.rest[0], 1
+		if s.key != nil {
+			order = bytes.Compare(s.key, r.key)
+		}
+	} else if s.key == nil {
+		return nil
+	}
+	if order < 0 {
+		r = &row{key: s.key, was: s.stored}
+	} else {
+		s.rest = s.rest[1:]
+	}
+	if order <= 0 {
+		s.key, s.stored = s.at.Next()
+	}
+	return r
 }
 
 func (t *txn) mayRead(bucket string) error {
@@ -185,14 +185,4 @@ func (t *txn) mayWrite(bucket string, key []byte) error {
 		return kv.ErrReadOnly
 	}
 	return kv.CheckKey(bucket, key)
-}
-
-// catch turns a panic of bbolt into damage. bbolt panics, or faults where the
-// caller has set debug.SetPanicOnFault, on pages that make no sense, and on a
-// mapped page that the disk cannot give.
-func (t *txn) catch(err *error) {
-	if r := recover(); r != nil {
-		t.broken = fmt.Errorf("read page: %v: %w", r, kv.ErrCorrupt)
-		*err = t.broken
-	}
 }

@@ -31,10 +31,15 @@ func checksum(bucket string, key, value []byte) uint32 {
 
 // seal gives what is stored for a value, in memory of its own.
 func seal(bucket string, key, value []byte) []byte {
-	b := make([]byte, header, header+len(value))
-	b[0] = form
-	binary.BigEndian.PutUint32(b[sumAt:], checksum(bucket, key, value))
-	return append(b, value...)
+	b := append(make([]byte, header, header+len(value)), value...)
+	sealIn(bucket, key, b)
+	return b
+}
+
+// sealIn fills in the header of what is stored for the value behind it.
+func sealIn(bucket string, key, stored []byte) {
+	stored[0] = form
+	binary.BigEndian.PutUint32(stored[sumAt:], checksum(bucket, key, stored[header:]))
 }
 
 // unseal gives the value in what is stored, in memory of its own and never nil, or

@@ -173,7 +173,8 @@ func add(tx kv.Tx, key string) (int, error) {
 
 // testNeighbours queues functions behind one that holds the turn, so that they
 // share a commit: good ones, failing ones and panicking ones. They run in the
-// order of arrival, once each, and only the good ones leave something.
+// order of arrival, once each, and only the good ones leave something, for those
+// behind them, too.
 func testNeighbours(t *testing.T, s kv.Store) {
 	const n = 30
 	update(t, s, fill)
@@ -190,7 +191,11 @@ func testNeighbours(t *testing.T, s kv.Store) {
 			order = append(order, i)
 			switch i % 3 {
 			case 0:
-				return tx.Put("a", fmt.Appendf(nil, "good %02d", i), nil)
+				rows, err := pairs(tx, "a", "good", nil, 0)
+				if len(rows) != i/3 {
+					t.Errorf("function %d sees what %d before it left: %q", i, i/3, rows)
+				}
+				return errors.Join(err, unspoiled(t, tx), tx.Put("a", fmt.Appendf(nil, "good %02d", i), nil))
 			case 1:
 				return errors.Join(spoil(tx), errBoom)
 			}
