@@ -83,7 +83,7 @@ func TestWaitsOnAHighFileNumber(t *testing.T) {
 	defer func() { _ = errors.Join(unix.Close(p[0]), unix.Close(p[1])) }()
 	high, err := unix.FcntlInt(uintptr(p[0]), unix.F_DUPFD_CLOEXEC, 1100)
 	if err != nil {
-		t.Skipf("files above 1100 are not allowed: %v", err)
+		t.Fatalf("a process needs 1,100 files: raise its limit (ulimit -n): %v", err)
 	}
 	defer func() { _ = unix.Close(high) }()
 	cam := &webcam.Webcam{}
@@ -124,7 +124,7 @@ func TestOpenRefusesWhatIsNoCamera(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := files(t)
-	for range 100 {
+	for range 2_000 { // of five
 		for path, want := range map[string]string{
 			os.DevNull:                  "open: not a video device",
 			dir:                         "open: not a video device",
@@ -135,23 +135,6 @@ func TestOpenRefusesWhatIsNoCamera(t *testing.T) {
 			if _, err := openDevice(path); err == nil || !strings.HasPrefix(err.Error(), strings.TrimSuffix(want, "no USB camera is")) {
 				t.Fatalf("%s: %v, want %s", path, err, want)
 			}
-		}
-	}
-	if after := files(t); after > before {
-		t.Errorf("%d files before, %d after", before, after)
-	}
-}
-
-// A node of a device without a driver: opening it fails in the kernel.
-func TestOpenOfANodeWithoutADevice(t *testing.T) {
-	node := filepath.Join(t.TempDir(), "video0")
-	if err := unix.Mknod(node, unix.S_IFCHR|0o600, int(unix.Mkdev(videoMajor, 63))); err != nil {
-		t.Skipf("make a device node: %v", err) // only root may
-	}
-	before := files(t)
-	for range 10_000 {
-		if _, err := openDevice(node); err == nil {
-			t.Fatal("it opens")
 		}
 	}
 	if after := files(t); after > before {

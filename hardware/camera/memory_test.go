@@ -1,61 +1,9 @@
 package camera
 
 import (
-	"os"
 	"runtime"
 	"testing"
-	"time"
 )
-
-// files counts this process's open files.
-func files(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Skip("no /proc here") // other systems than Linux
-	}
-	return len(all)
-}
-
-// Each way to fail keeps no file, in ten thousand tries.
-func TestFailuresKeepNoFile(t *testing.T) {
-	before := files(t)
-	f := newFake()
-	var open []*os.File
-	f.opened = func() {
-		file, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, file)
-	}
-	f.closed = func() { _ = open[len(open)-1].Close(); open = open[:len(open)-1] }
-	most := 0
-	f.start = func(layout) error {
-		if f.opens%100 == 0 {
-			most = max(most, files(t))
-		}
-		if f.opens%3 == 0 {
-			return errIO
-		}
-		return nil
-	}
-	f.wait = func(int) error {
-		if f.opens%3 == 1 {
-			return gone()
-		}
-		panic("index out of range")
-	}
-	inBubble(t, f, V4L2Options{}, func(r *rig) {
-		for f.got().opens < 10_000 {
-			time.Sleep(time.Hour)
-		}
-		r.told(1, "camera lost")
-	})
-	if after := files(t); after > before+1 || most > before+2 {
-		t.Errorf("%d files before, %d at most, %d after %d openings", before, most, after, f.opens)
-	}
-}
 
 // loop is a device that always has a frame.
 type loop struct {
