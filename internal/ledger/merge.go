@@ -108,6 +108,8 @@ func (t *txn) repeat(a arrival, k Kept) (aside bool, err error) {
 // fork handles a position that came with two contents, which only a store put
 // back from a copy can bring about. What reads replaces what did not; of two
 // revisions of one claim the merge rule's winner stays; otherwise the first one.
+// The same bytes that read now, because this ledger or the gate was upgraded, are
+// no second content.
 func (t *txn) fork(a arrival, k Kept) (aside bool, err error) {
 	was, _, err := t.Record(a.stream, a.pos)
 	if err != nil {
@@ -116,8 +118,15 @@ func (t *txn) fork(a arrival, k Kept) (aside bool, err error) {
 	if k.Aside {
 		return was.Aside, nil
 	}
-	if err := t.alarmForked(a); err != nil {
-		return false, err
+	if was.Aside {
+		if err := t.mend(a.stream); err != nil {
+			return false, err
+		}
+	}
+	if !was.Aside || len(was.Raw) > 0 && string(was.Raw) != string(k.Raw) {
+		if err := t.alarmForked(a); err != nil {
+			return false, err
+		}
 	}
 	if !was.Aside {
 		old, err := ticket.DecodeRecord(was.Raw)
@@ -137,6 +146,16 @@ func (t *txn) fork(a arrival, k Kept) (aside bool, err error) {
 		return false, fmt.Errorf("store record: %w", err)
 	}
 	return false, t.apply(a)
+}
+
+// mend counts a position as set aside no longer.
+func (t *txn) mend(s ticket.Stream) error {
+	st, err := t.stream(s)
+	if err == nil && st.row.Aside > 0 {
+		st.row.Aside--
+		st.dirty = true
+	}
+	return err
 }
 
 // apply lets a new record have its effect, in order or beyond a gap alike.
