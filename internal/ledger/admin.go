@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"slices"
 
 	"admitone/internal/ticket"
 )
@@ -79,8 +80,24 @@ func (w *Within) PushProgramme(p ticket.Programme) (version uint64, err error) {
 	if p.Version <= was.Version {
 		return 0, fmt.Errorf("push programme: version %d, want more than %d: %w", p.Version, was.Version, ErrTaken)
 	}
+	p.Events = withKey(p.Events, t.l.opt.TicketKey)
 	t.say(func() { t.l.log.Info("programme pushed", "version", p.Version, "events", len(p.Events)) })
 	return p.Version, wrap("push programme", t.signProgramme(p))
+}
+
+// withKey adds the key of the tickets minted here to each event that takes them.
+func withKey(events []ticket.ProgrammeEvent, k ticket.ProgrammeKey) []ticket.ProgrammeEvent {
+	if k.ID == "" {
+		return events
+	}
+	events = slices.Clone(events)
+	for i, e := range events {
+		has := slices.ContainsFunc(e.Keys, func(o ticket.ProgrammeKey) bool { return o.ID == k.ID })
+		if !has && slices.Contains(e.Formats, ticket.FormatA1.String()) {
+			events[i].Keys = append(slices.Clone(e.Keys), k)
+		}
+	}
+	return events
 }
 
 func (t *txn) signProgramme(p ticket.Programme) error {
@@ -271,7 +288,7 @@ func (t *txn) eventIDs() ([]string, error) {
 		out = append(out, e.ID)
 	}
 	err = t.Events(func(id string, _ EventRow) bool {
-		if _, listed := p.events[id]; !listed {
+		if _, listed := p.events[id]; !listed && id != noEvent {
 			out = append(out, id)
 		}
 		return true

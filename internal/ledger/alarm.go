@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -85,6 +86,10 @@ func (l *Ledger) Alarms(ctx context.Context, after string, limit int) (out []Ala
 	return out, next, nil
 }
 
+// noEvent is the row of events that counts the alarms which belong to none; no
+// event has such a name.
+const noEvent = "*"
+
 func alarmID(kind AlarmKind, about string) string {
 	h := sha256.Sum256([]byte("alarm\x00" + string(kind) + "\x00" + about))
 	return hex.EncodeToString(h[:8])
@@ -100,14 +105,12 @@ func (t *txn) alarm(a Alarm, about string) error {
 	if err := t.PutAlarm(a); err != nil {
 		return fmt.Errorf("store alarm: %w", err)
 	}
-	if a.Event != "" {
-		ev, err := t.event(a.Event)
-		if err != nil {
-			return err
-		}
-		ev.row.Alarms++
-		ev.dirty = true
+	ev, err := t.event(cmp.Or(a.Event, noEvent))
+	if err != nil {
+		return err
 	}
+	ev.row.Alarms++
+	ev.dirty = true
 	t.say(func() {
 		t.l.log.Warn("alarm", "alarm", a.ID, "kind", a.Kind, "event", a.Event, "place", a.Place,
 			"device", a.Device, "claim", a.Claim, "detail", a.Detail)

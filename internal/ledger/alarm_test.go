@@ -72,6 +72,9 @@ func TestSensorsClocksAndForksRaiseAlarmsOnce(t *testing.T) {
 	if n := len(r.alarms(ledger.AlarmSkew)); n != 1 {
 		t.Errorf("%d alarms of the slow clock, want 1", n)
 	}
+	if s, err := r.Stats(ctx); err != nil || s.Alarms != 2 || len(s.Events) != 1 || s.Events[0].Alarms != 0 {
+		t.Errorf("counted %d alarms of no event and %+v, %v; want 2, and one event without", s.Alarms, s.Events, err)
+	}
 	// Two stores of one gate went on from the same copy.
 	c := g.revise(g.claim(unit(9)), ticket.Admitted)
 	r.upload(g, 1)

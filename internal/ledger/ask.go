@@ -158,29 +158,37 @@ func (t *txn) echo(u *unitState, id ticket.ClaimID) (answered, error) {
 	return ans, nil
 }
 
-// answer decides about a claim that was never asked about: settled, held by
-// another, revoked, unknown, or first. The unit's row is the lock: inserted if it
-// is absent, before anything is looked at. Where the one in it does not hold any
-// more, settling the unit hands it over in place.
+// answer decides about a claim that was never asked about: settled, or as decide
+// says.
 func (t *txn) answer(u *unitState, id ticket.ClaimID) (answered, error) {
 	c := u.find(id).Claim
 	if c.State != ticket.Pending {
 		return answered{Answer: ticket.AnswerSettled}, nil
 	}
+	ans, _, err := t.decide(u, c)
+	return ans, err
+}
+
+// decide says whether a claim may have its unit: held by another, revoked,
+// unknown, or first. The unit's row is the lock: inserted if it is absent, before
+// anything is looked at. Where the one in it does not hold any more, settling the
+// unit hands it over in place. The view is the unit's, locked; the claim itself
+// need not stand in it yet.
+func (t *txn) decide(u *unitState, c ticket.Claim) (answered, ticket.View, error) {
 	r := rowRequest(c)
 	lock, err := t.Seen().Claim(ticketPolicy, r)
 	if err != nil {
-		return answered{}, fmt.Errorf("lock unit: %w", err)
+		return answered{}, ticket.View{}, fmt.Errorf("lock unit: %w", err)
 	}
 	v, err := t.look(u)
 	if err != nil {
-		return answered{}, err
+		return answered{}, v, err
 	}
-	ans, err := t.against(v, id)
+	ans, err := t.against(v, c.ID)
 	if err == nil && ans.Answer != ticket.AnswerFirst && lock.Outcome == seen.Won {
 		_, err = t.Seen().Drop(r.Key, r.Holder) // refused work leaves nothing
 	}
-	return ans, err
+	return ans, v, err
 }
 
 // against judges a pending claim by everything else.

@@ -56,7 +56,10 @@ func (l *Ledger) LostGate(ctx context.Context, name string) (GateEntry, error) {
 
 // Acknowledge is Within.Acknowledge alone.
 func (l *Ledger) Acknowledge(ctx context.Context, id, note, by string) (Conflict, error) {
-	return within(ctx, l, func(w *Within) (Conflict, error) { return w.Acknowledge(id, note, by) })
+	return within(ctx, l, func(w *Within) (Conflict, error) {
+		c, _, err := w.Acknowledge(id, note, by)
+		return c, err
+	})
 }
 
 // within is Ledger.Within with a result: that of the run that was committed.

@@ -227,38 +227,4 @@ func (l *Ledger) Conflict(ctx context.Context, id string) (out Conflict, err err
 	return out, nil
 }
 
-// Acknowledge marks a conflict as dealt with, together with the claims it has
-// now: one that is added later opens it again. The same acknowledgement again
-// changes nothing. A withdrawn conflict takes the note and stays withdrawn.
-func (w *Within) Acknowledge(id, note, by string) (Conflict, error) {
-	c, err := w.t.acknowledge(id, note, by)
-	if err != nil {
-		return Conflict{}, fmt.Errorf("acknowledge conflict %q: %w", id, err)
-	}
-	return c, nil
-}
-
-func (t *txn) acknowledge(id, note, by string) (Conflict, error) {
-	if len(note) > maxNote || len(by) > ticket.MaxText {
-		return Conflict{}, fmt.Errorf("note of %d bytes, at most %d: %w", len(note), maxNote, ErrInvalid)
-	}
-	row, ok, err := t.Conflict(id)
-	if err != nil || !ok {
-		return Conflict{}, orMissing(err)
-	}
-	was := row
-	row.Note, row.By, row.Acked = note, by, nil
-	for _, s := range row.Sides {
-		row.Acked = append(row.Acked, s.Claim)
-	}
-	row.State = standing(row, row.State != ConflictWithdrawn)
-	if was.Note == row.Note && was.By == row.By && slices.Equal(was.Acked, row.Acked) {
-		return row.Report(), nil
-	}
-	t.say(func() { t.l.log.Info("conflict acknowledged", "conflict", id, "by", by) })
-	return row.Report(), t.PutConflict(row)
-}
-
-const maxNote = 2000 // bytes
-
 func unix(ns int64) time.Time { return time.Unix(0, ns).UTC() }

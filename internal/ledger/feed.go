@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -24,24 +23,7 @@ func (t *txn) feed(f ticket.Feed) (ticket.Record, error) {
 		}
 		f.Version = max(was.Version+1, uint64(max(0, t.now.UnixMilli())))
 	}
-	st, err := t.stream(t.l.own)
-	if err != nil {
-		return ticket.Record{}, err
-	}
-	rec := ticket.Record{Source: st.Source, Run: st.Run, Pos: st.row.High + 1, Feed: &f}
-	raw, err := rec.Encode()
-	if err != nil {
-		return rec, fmt.Errorf("write feed: %w", err)
-	}
-	put, err := t.PutRecord(st.Stream, rec.Pos, Kept{Raw: raw})
-	if err != nil || put != PutNew {
-		return rec, fmt.Errorf("write feed at %s/%s/%d (outcome %d): %w", rec.Source, rec.Run, rec.Pos, put, errors.Join(err))
-	}
-	if err := t.advance(st, rec.Pos); err != nil {
-		return rec, err
-	}
-	t.feeds = append(t.feeds, rec)
-	return rec, t.applyFeed(rec)
+	return t.write(t.l.source, ticket.Record{Feed: &f})
 }
 
 // applyFeed lets an entry hold if its version is the highest of its subject.
@@ -124,13 +106,13 @@ func (t *txn) feedRaw(subject string) ([]byte, error) {
 }
 
 // Learn takes records that this ledger lost and a gate still holds: after a restore
-// from a backup the feeds of one's own earlier runs, which nobody else can give
-// back, and what gates wrote that are gone. The present run is complete here by
-// definition and is not taken from anybody.
+// from a backup what ledgers wrote under earlier runs, which nobody else can give
+// back, and what gates wrote that are gone. The present runs are complete here by
+// definition and are not taken from anybody.
 func (l *Ledger) Learn(ctx context.Context, arrived []ticket.Arrival) error {
 	in := make([]arrival, 0, len(arrived))
 	for _, a := range arrived {
-		if a.Stream == l.own || a.Stream.Source == "" || a.Pos == 0 {
+		if l.own.has(a.Stream) || a.Stream.Source == "" || a.Pos == 0 {
 			l.counts.refused.Add(1)
 			return fmt.Errorf("learn record %d of %s: %w", a.Pos, a.Stream.Source, ErrForeign)
 		}
@@ -163,7 +145,7 @@ func (t *txn) outbid() error {
 	return t.signProgramme(again)
 }
 
-// LostFeeds compares what a gate has of the ledger's feeds (the cursors of its
+// LostFeeds compares what a gate has of what ledgers wrote (the cursors of its
 // hello) with what is here. It names the runs to fetch from that gate, and the
 // positions after which: none but after a restore from a backup.
 func (l *Ledger) LostFeeds(ctx context.Context, cursors []ticket.StreamPos) (out []ticket.StreamPos, err error) {
@@ -176,7 +158,7 @@ func (l *Ledger) LostFeeds(ctx context.Context, cursors []ticket.StreamPos) (out
 
 func (t *txn) lost(cursors []ticket.StreamPos) (out []ticket.StreamPos, err error) {
 	for _, c := range cursors {
-		if !isLedger(c.Source) || c.Stream() == t.l.own {
+		if !central(c.Source) || t.l.own.has(c.Stream()) {
 			continue
 		}
 		st, err := t.stream(c.Stream())
@@ -188,11 +170,6 @@ func (t *txn) lost(cursors []ticket.StreamPos) (out []ticket.StreamPos, err erro
 		}
 	}
 	return out, nil
-}
-
-// Own gives the run that this process writes now and how far it is committed.
-func (l *Ledger) Own() []ticket.StreamPos {
-	return []ticket.StreamPos{{Source: l.own.Source, Run: l.own.Run, Pos: l.head.Load()}}
 }
 
 // knownProgramme is the decoded programme with the place of its record.
@@ -226,7 +203,7 @@ func (t *txn) programme() (*knownProgramme, error) {
 	for _, e := range prog.Events {
 		p.events[e.ID] = e
 	}
-	if len(t.feeds) == 0 { // what this very transaction wrote may yet be undone
+	if len(t.written) == 0 { // what this very transaction wrote may yet be undone
 		t.l.prog.Store(p)
 	}
 	return p, nil
@@ -247,5 +224,5 @@ func (t *txn) open(event string) (bool, error) {
 }
 
 type counters struct {
-	asks, refused, aside, unpublished atomic.Uint64
+	asks, hands, refused, aside, unpublished atomic.Uint64
 }

@@ -34,6 +34,14 @@ type Options struct {
 	// event is unknown.
 	ProgrammeKey ed25519.PrivateKey
 
+	// Demo lets keys of tickets count that are marked so: their private halves are
+	// public.
+	Demo bool
+
+	// TicketKey is the public half of the key that tickets are minted with here; it
+	// enters every programme's events of the format a1. Its zero value: none.
+	TicketKey ticket.ProgrammeKey
+
 	// DeviceID derives a device's id from its public key (wire.DeviceID). Without
 	// it no gate can be enrolled.
 	DeviceID func(publicKey string) (ticket.Source, error)
@@ -64,15 +72,16 @@ var (
 
 // Ledger is one ledger process.
 type Ledger struct {
-	store Store
-	opt   Options
-	log   *slog.Logger
-	own   ticket.Stream
-	head  atomic.Uint64 // of own, committed
+	store  Store
+	opt    Options
+	log    *slog.Logger
+	source ticket.Source // of this process's feeds
+	own    ownRuns
 
 	feeds    chan ticket.Record
 	broken   chan error
 	prog     atomic.Pointer[knownProgramme]
+	verifies atomic.Pointer[knownVerifier]
 	live     live
 	verdicts verdicts
 	counts   counters
@@ -95,19 +104,16 @@ func New(store Store, o Options) (*Ledger, error) {
 	if o.Grace == 0 {
 		o.Grace = defaultGrace
 	}
-	return &Ledger{
-		store: store, opt: o, log: o.Log,
-		own:    ticket.Stream{Source: feedSource + ticket.Source(o.Process), Run: o.NewRun()},
+	l := &Ledger{
+		store: store, opt: o, log: o.Log, source: feedSource + ticket.Source(o.Process),
+		own:    ownRuns{newRun: o.NewRun},
 		feeds:  make(chan ticket.Record, feedBacklog),
 		broken: make(chan error, 1),
 		live:   live{gates: map[ticket.Source]heard{}},
-	}, nil
+	}
+	l.own.of(l.source) // the run begins with the opening
+	return l, nil
 }
-
-// feedSource begins the source of every ledger process.
-const feedSource = "ledger/"
-
-func isLedger(s ticket.Source) bool { return strings.HasPrefix(string(s), feedSource) }
 
 func randomRun() ticket.Run {
 	var b [8]byte
@@ -115,11 +121,8 @@ func randomRun() ticket.Run {
 	return ticket.Run(binary.BigEndian.Uint64(b[:]))
 }
 
-// Stream is the run that this opening writes its feeds under.
-func (l *Ledger) Stream() ticket.Stream { return l.own }
-
-// Feeds gives this process's own feed records after their commit, to be
-// published. A record that finds the channel full is left out: gates see the gap
+// Feeds gives the records that this process wrote, its feeds and hand-helds'
+// claims, after their commit, to be published. A record that finds the channel full is left out: gates see the gap
 // by the head and fetch it.
 func (l *Ledger) Feeds() <-chan ticket.Record { return l.feeds }
 
@@ -137,7 +140,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 			return fmt.Errorf("run ledger: %w", err)
 		case <-second.C:
 		}
-		if err := l.tick(ctx, n%10 == 0); err != nil && ctx.Err() == nil {
+		if err := l.tick(ctx, n); err != nil && ctx.Err() == nil {
 			if errors.Is(err, ErrUnknown) {
 				return fmt.Errorf("run ledger: %w", err)
 			}
@@ -146,10 +149,15 @@ func (l *Ledger) Run(ctx context.Context) error {
 	}
 }
 
-func (l *Ledger) tick(ctx context.Context, rare bool) error {
+// tick is called each second; n counts from 0.
+func (l *Ledger) tick(ctx context.Context, n int) error {
+	const often, seldom = 10, 3600
 	errs := []error{l.raiseOverdue(ctx), l.raiseSkew(ctx)}
-	if rare && l.opt.ClockTrusted() {
+	if n%often == 0 && l.opt.ClockTrusted() {
 		errs = append(errs, l.closeDue(ctx), l.Prune(ctx))
+	}
+	if n%seldom == 0 && l.opt.ClockTrusted() {
+		errs = append(errs, l.forget(ctx))
 	}
 	return errors.Join(errs...)
 }
@@ -177,8 +185,8 @@ func (l *Ledger) update(ctx context.Context, fn func(*txn) error) error {
 	for _, say := range t.after {
 		say()
 	}
-	for _, r := range t.feeds {
-		raise(&l.head, r.Pos)
+	for _, r := range t.written {
+		raise(&l.own.of(r.Source).head, r.Pos)
 		select {
 		case l.feeds <- r:
 		default:

@@ -110,8 +110,10 @@ type EventStats struct {
 // Stats is what the page and the metrics show.
 type Stats struct {
 	Events      []EventStats `json:"events"`
+	Alarms      uint64       `json:"alarms"` // that belong to no event
 	Gates       []Gate       `json:"gates"`
 	Asks        uint64       `json:"asks"`        // answered since the start
+	HandHeld    uint64       `json:"hand_held"`   // admitted by hand-held scanners since the start
 	Refused     uint64       `json:"refused"`     // messages that were another's or no sense, since the start
 	SetAside    uint64       `json:"set_aside"`   // records that could not be read, since the start
 	Unpublished uint64       `json:"unpublished"` // feed records left to be fetched, since the start
@@ -120,7 +122,7 @@ type Stats struct {
 // Stats gives the counts of all events and the state of all gates.
 func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	out := Stats{
-		Asks: l.counts.asks.Load(), Refused: l.counts.refused.Load(),
+		Asks: l.counts.asks.Load(), HandHeld: l.counts.hands.Load(), Refused: l.counts.refused.Load(),
 		SetAside: l.counts.aside.Load(), Unpublished: l.counts.unpublished.Load(),
 	}
 	err := l.view(ctx, func(t *txn) error {
@@ -140,7 +142,11 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 			}
 			out.Events = append(out.Events, eventStats(id, p.events[id].Name, ev.row))
 		}
-		return nil
+		none, err := t.event(noEvent)
+		if err == nil {
+			out.Alarms = none.row.Alarms
+		}
+		return err
 	})
 	if err == nil {
 		out.Gates, err = l.Gates(ctx)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 
+	"admitone/internal/seen"
 	"admitone/internal/ticket"
 )
 
@@ -119,7 +120,7 @@ func (t *txn) sweep(event string) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, endpoint := range []string{ticketPolicy.Endpoint, askPolicy.Endpoint} {
+	for _, endpoint := range []string{ticketPolicy.Endpoint, askPolicy.Endpoint, acknowledgePolicy.Endpoint} {
 		m, err := t.Seen().PruneScope(endpoint, event, pruneBatch)
 		if err != nil {
 			return false, err
@@ -225,6 +226,22 @@ func (t *txn) needOf(k Kept) (need, error) {
 		return needed, err
 	}
 	return pruned, nil
+}
+
+// forget removes the rows of hand-helds' claims whose time is over.
+func (l *Ledger) forget(ctx context.Context) error {
+	for _, p := range []seen.Policy{claimPolicy, annulPolicy} {
+		for n := pruneBatch; n == pruneBatch; {
+			err := l.update(ctx, func(t *txn) (err error) {
+				n, err = t.Seen().Prune(p.Endpoint, t.now, pruneBatch)
+				return err
+			})
+			if err != nil {
+				return wrap("forget claims of hand-helds", err)
+			}
+		}
+	}
+	return nil
 }
 
 // LateRecord is a claim's record that came after its event was pruned.

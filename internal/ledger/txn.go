@@ -18,9 +18,9 @@ type txn struct {
 	units   []*unitState
 	events  []*eventState
 
-	after []func()        // to be said after the commit
-	feeds []ticket.Record // own feed records, to be published after the commit
-	tie   bool            // another programme came with the version of the one that holds
+	after   []func()        // to be said after the commit
+	written []ticket.Record // own records, to be published after the commit
+	tie     bool            // another programme came with the version of the one that holds
 }
 
 func newTxn(l *Ledger, tx Tx) *txn { return &txn{Tx: tx, l: l, now: l.opt.Now()} }
