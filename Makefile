@@ -15,7 +15,7 @@ run: build
 # The race detector needs a C compiler. -count=1: a test that passed before says
 # nothing about this machine now.
 test: lint
-	scripts/deps gcc strace chromium
+	scripts/deps gcc strace chromium postgresql
 	$(GO) test -race -count=1 -timeout 20m ./...
 
 lint:

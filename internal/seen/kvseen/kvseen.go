@@ -20,17 +20,17 @@ type table struct{ tx kv.Tx }
 // Claim is seen.Tx.Claim. It returns an error where the policy is of another
 // endpoint or does not say how to answer a repeat.
 func (t table) Claim(p seen.Policy, r seen.Request) (seen.Answer, error) {
-	if err := check(p, r); err != nil {
+	if err := p.Check(r); err != nil {
 		return seen.Answer{}, err
 	}
 	row, found, err := t.Get(r.Key)
 	if err != nil {
 		return seen.Answer{}, err
 	}
-	if found && !due(row, r.At) {
-		return seen.Answer{Outcome: repeat(p, row, r), Row: row}, nil
+	if found && !row.Due(r.At) {
+		return p.Answer(row, r), nil
 	}
-	fresh := newRow(p, r)
+	fresh := p.Row(r)
 	if err := t.replace(row, found, fresh); err != nil {
 		return seen.Answer{}, err
 	}
@@ -50,14 +50,14 @@ func (t table) Finish(k seen.Key, holder string, result []byte) (bool, error) {
 
 // Take is seen.Tx.Take, with the errors of Claim.
 func (t table) Take(p seen.Policy, from string, r seen.Request) (bool, error) {
-	if err := check(p, r); err != nil {
+	if err := p.Check(r); err != nil {
 		return false, err
 	}
 	row, found, err := t.Get(r.Key)
 	if err != nil || !found || row.Holder != from {
 		return false, err
 	}
-	return true, t.replace(row, true, newRow(p, r))
+	return true, t.replace(row, true, p.Row(r))
 }
 
 // Drop is seen.Tx.Drop.
