@@ -188,8 +188,8 @@ func TestAFailedCommitEndsTheLedger(t *testing.T) {
 			t.Errorf("ask whose commit failed: %v, want ErrUnknown", err)
 		}
 		synctest.Wait()
-		if err := stop(); !errors.Is(err, ledger.ErrUnknown) {
-			t.Errorf("run ended with %v, want ErrUnknown", err)
+		if err := stop(); !errors.Is(err, ledger.ErrBroken) {
+			t.Errorf("run ended with %v, want ErrBroken", err)
 		}
 	})
 }

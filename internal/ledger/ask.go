@@ -44,8 +44,11 @@ func (l *Ledger) Ask(ctx context.Context, from ticket.Source, m Ask) (AskReply, 
 		l.counts.refused.Add(1)
 		return AskReply{}, fmt.Errorf("ask by %s about %s: %w", from, m.Claim, errors.Join(ErrForeign, err))
 	}
-	out := AskReply{Claim: m.Claim}
-	err = l.update(ctx, func(t *txn) error { return t.ask(m, in, &out) })
+	var out AskReply
+	err = l.update(ctx, func(t *txn) error {
+		out = AskReply{Claim: m.Claim}
+		return t.ask(m, in, &out)
+	})
 	if errors.Is(err, errMismatch) {
 		return l.mismatch(ctx, m)
 	}

@@ -66,7 +66,7 @@ func newRig(t testing.TB) *rig {
 // rig has another run.
 func openRig(t testing.TB, mem kv.Store, c *clock, runs *uint64) *rig {
 	r := &rig{t: t, mem: mem, store: ledgerstore.New(mem), clock: c, log: &bytes.Buffer{}, runs: runs}
-	l, err := ledger.New(r.store, ledger.Options{
+	l, err := ledger.New(ledgertest.Twice(r.store), ledger.Options{
 		Process: "a", Now: c.now, Log: slog.New(slog.NewTextHandler(r.log, nil)), ProgrammeKey: key(),
 		DeviceID: func(k string) (ticket.Source, error) {
 			if !strings.HasPrefix(k, "U") {

@@ -128,7 +128,7 @@ func (l *Ledger) Feeds() <-chan ticket.Record { return l.feeds }
 
 // Run does the work that no message starts: overdue claims, alarms of heads, the
 // end of events, pruning. It returns nil when cancelled, and an error for which
-// errors.Is(err, ErrUnknown) holds as soon as a commit failed.
+// errors.Is(err, ErrBroken) holds as soon as the store is of no more use.
 func (l *Ledger) Run(ctx context.Context) error {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -141,7 +141,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		case <-second.C:
 		}
 		if err := l.tick(ctx, n); err != nil && ctx.Err() == nil {
-			if errors.Is(err, ErrUnknown) {
+			if errors.Is(err, ErrBroken) {
 				return fmt.Errorf("run ledger: %w", err)
 			}
 			l.log.Error("ledger upkeep", "err", err)
@@ -152,7 +152,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 // tick is called each second; n counts from 0.
 func (l *Ledger) tick(ctx context.Context, n int) error {
 	const often, seldom = 10, 3600
-	errs := []error{l.raiseOverdue(ctx), l.raiseSkew(ctx)}
+	errs := []error{l.raiseHeads(ctx), l.raiseOverdue(ctx), l.raiseSkew(ctx)}
 	if n%often == 0 && l.opt.ClockTrusted() {
 		errs = append(errs, l.closeDue(ctx), l.Prune(ctx))
 	}
@@ -173,11 +173,14 @@ func (l *Ledger) update(ctx context.Context, fn func(*txn) error) error {
 		}
 		return t.flush()
 	})
-	if errors.Is(err, ErrUnknown) {
+	if errors.Is(err, ErrBroken) {
 		select {
 		case l.broken <- err:
 		default: // Run knows already
 		}
+	}
+	if errors.Is(err, ErrUnknown) {
+		l.own.unsure.Store(true) // what was written may be there, and was not told to the gates
 	}
 	if err != nil {
 		return err

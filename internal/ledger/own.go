@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,6 +39,7 @@ type ownRun struct {
 // on one store may serve the same caller: each has a run of its own.
 type ownRuns struct {
 	newRun func() ticket.Run
+	unsure atomic.Bool // a commit's outcome is unknown: a head may be behind what is stored
 
 	mu  sync.Mutex
 	all []*ownRun // the feeds' first
@@ -79,6 +81,29 @@ func (l *Ledger) Own() []ticket.StreamPos {
 		out = append(out, ticket.StreamPos{Source: r.Source, Run: r.Run, Pos: r.head.Load()})
 	}
 	return out
+}
+
+// raiseHeads reads how far the own runs are committed where a commit's outcome is
+// unknown: a record that is there though its caller was told nothing shows in the
+// next heads, and gates fetch it.
+func (l *Ledger) raiseHeads(ctx context.Context) error {
+	if !l.own.unsure.Swap(false) {
+		return nil
+	}
+	for _, own := range l.own.list() {
+		err := l.view(ctx, func(t *txn) error {
+			row, err := t.Stream(own.Stream)
+			if err == nil {
+				raise(&own.head, row.High)
+			}
+			return err
+		})
+		if err != nil {
+			l.own.unsure.Store(true)
+			return wrap("read own heads", err)
+		}
+	}
+	return nil
 }
 
 // next gives the next position of one of this process's own runs.

@@ -8,20 +8,36 @@ import (
 	"admitone/internal/ticket"
 )
 
-// ErrUnknown is returned by a Store when a commit failed, and ever after: whether
-// the writes are durable cannot be known, and the process must stop and reopen.
-var ErrUnknown = errors.New("commit failed, its outcome is unknown")
+// Errors of a commit that failed.
+var (
+	// ErrUnknown is returned by a Store when a commit failed, or its answer was
+	// lost: whether the writes are durable cannot be known. That is so for this one
+	// call; who made it could not find out, and asks again.
+	ErrUnknown = errors.New("commit failed, its outcome is unknown")
+
+	// ErrBroken comes with ErrUnknown from a Store that is of no use after it, such
+	// as one on a file, and is all that it returns from then on: the process must
+	// stop and reopen. A database's connection that was lost in a commit is replaced
+	// instead, and the store goes on.
+	ErrBroken = errors.New("the store must be reopened")
+)
 
 // Store holds the ledger's tables. Package ledgerstore implements it; the suite
 // that every implementation passes is ledgertest.
 type Store interface {
-	// View runs fn in a read transaction.
+	// View runs fn once, in a read transaction: all of it sees one state.
 	View(ctx context.Context, fn func(Tx) error) error
 
-	// Update runs fn exactly once in a write transaction and returns after it is
-	// durable. Where fn returns an error its writes are undone. Transactions are
-	// serialised at least per unit, run and subject: what fn read of them through
-	// Claims, Stream and Subject stays true until it is committed.
+	// Update runs fn in a write transaction and returns after it is durable. Where
+	// fn returns an error its writes are undone. fn may run more than once, where
+	// transactions got in each other's way: what an earlier run wrote is undone, and
+	// only the last run counts. So fn begins by resetting whatever it collects
+	// outside of the transaction, and does nothing else that cannot be undone.
+	//
+	// Transactions are serialised at least per ticket, run, subject, conflict, alarm
+	// and event: what fn read of them stays true until it is committed, but for the
+	// counts of an EventRow, which others may move meanwhile. What PutEvent changes
+	// of a count is added to it.
 	Update(ctx context.Context, fn func(Tx) error) error
 }
 

@@ -45,10 +45,11 @@ func (s *Store) Seen(ctx context.Context, fn func(seen.Tx) error) error {
 // Close closes the key-value store.
 func (s *Store) Close() error { return s.kv.Close() }
 
-// known gives a commit of unknown outcome the ledger's name for it.
+// known gives a commit of unknown outcome, after which the store serves nothing
+// more, the ledger's names for it.
 func known(err error) error {
 	if errors.Is(err, kv.ErrUnknown) {
-		return fmt.Errorf("%w: %w", ledger.ErrUnknown, err)
+		return fmt.Errorf("%w: %w: %w", ledger.ErrUnknown, ledger.ErrBroken, err)
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func TestAFailedCommitHasTheLedgersName(t *testing.T) {
 	put := func(tx ledger.Tx) error { return tx.PutSubject("x", ledger.SubjectRow{Source: "ledger/a"}) }
 	for range 2 {
 		err := s.Update(context.Background(), put)
-		if !errors.Is(err, ledger.ErrUnknown) || !errors.Is(err, kv.ErrUnknown) {
+		if !errors.Is(err, ledger.ErrUnknown) || !errors.Is(err, ledger.ErrBroken) || !errors.Is(err, kv.ErrUnknown) {
 			t.Errorf("update after a failed commit: %v, want ErrUnknown", err)
 		}
 	}
