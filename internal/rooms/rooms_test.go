@@ -37,7 +37,8 @@ var may = map[string][]string{
 	"internal/ledgerstore":            {"internal/ledger", "internal/office", "internal/ticket", "internal/seen/...", "internal/kv"},
 	"internal/ledgerstore/ledgertest": {"internal/ledger", "internal/office", "internal/ticket", "internal/seen", "internal/kv"},
 	"internal/office":                 {"internal/ticket", "internal/seen"},
-	"internal/ledgerhttp":             {"internal/ledger", "internal/office", "internal/ticket", "internal/seen", "internal/strictjson"},
+	"internal/audit":                  {"internal/office"},
+	"internal/ledgerhttp":             {"internal/ledger", "internal/audit", "internal/office", "internal/ticket", "internal/seen", "internal/strictjson"},
 	"internal/strictjson":             {},
 	"internal/webhook":                {},
 	"internal/outbox":                 {"internal/office", "internal/webhook"},
@@ -63,6 +64,7 @@ var may = map[string][]string{
 
 // tests is what the tests of a package may import besides what the package may.
 var tests = map[string][]string{
+	"internal/audit":         {"internal/kv", "internal/ledgerstore"},
 	"internal/boltfile":      {"internal/kv/kvtest", "internal/seen/..."},
 	"internal/kv":            {"internal/kv/kvtest"},
 	"internal/seen/kvseen":   {"internal/boltfile", "internal/seen/seentest"},
