@@ -21,11 +21,14 @@ const (
 	ScopeAdmin  = "admin"  // signer: admin writes
 )
 
-// Caller has a bearer key.
+// Caller has a bearer key. Several keys of one name are one caller: that is how a
+// key is replaced by another without a gap.
 type Caller struct {
-	Name   string
-	Hash   [sha256.Size]byte // SHA-256 of the key's text; the key itself is not kept
-	Scopes []string
+	Name      string
+	Hash      [sha256.Size]byte // SHA-256 of the key's text; the key itself is not kept
+	Scopes    []string
+	NotBefore time.Time // the key holds from then on; zero: at once
+	NotAfter  time.Time // and no more at that time; zero: until it is taken out
 }
 
 // Signer may sign admin requests.
@@ -35,26 +38,38 @@ type Signer struct {
 	Scopes []string
 }
 
-// bearer finds the caller of a request and checks the scope. The key is compared
-// as its hash, in constant time and with every caller, so that the time taken
-// tells nothing.
+// bearer finds the caller of a request, and checks the scope and the pace.
 func (s *Server) bearer(r *http.Request, scope string) (Caller, *Problem) {
+	c, p := s.caller(r, scope)
+	if p != nil {
+		return Caller{}, s.failed(r, p)
+	}
+	if !slices.Contains(c.Scopes, scope) {
+		return c, problem(forbidden, "the key of %q has the scopes %s; this request needs %s", c.Name, strings.Join(c.Scopes, ", "), scope)
+	}
+	return c, s.paced(c.Name)
+}
+
+// caller finds whose key a request has. The key is compared as its hash, in
+// constant time and with every caller, so that the time taken tells nothing.
+func (s *Server) caller(r *http.Request, scope string) (Caller, *Problem) {
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || key == "" {
 		return Caller{}, problem(unauthorized, "send a key of the scope %q as the header Authorization: Bearer KEY", scope)
 	}
 	sum := sha256.Sum256([]byte(key))
 	var found *Caller
-	for i := range s.opt.Callers {
-		if subtle.ConstantTimeCompare(sum[:], s.opt.Callers[i].Hash[:]) == 1 {
-			found = &s.opt.Callers[i]
+	access := s.access.Load()
+	for i := range access.Callers {
+		if subtle.ConstantTimeCompare(sum[:], access.Callers[i].Hash[:]) == 1 {
+			found = &access.Callers[i]
 		}
 	}
 	if found == nil {
 		return Caller{}, problem(unauthorized, "this key is not known; the ledger's configuration lists the SHA-256 of each key under [[caller]]")
 	}
-	if !slices.Contains(found.Scopes, scope) {
-		return *found, problem(forbidden, "the key of %q has the scopes %s; this request needs %s", found.Name, strings.Join(found.Scopes, ", "), scope)
+	if word, at := found.holds(s.opt.Now()); word != "" {
+		return Caller{}, problem(unauthorized, "this key of %q %s at %s", found.Name, word, stamp(at))
 	}
 	return *found, nil
 }
@@ -81,7 +96,10 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, limit int64) (si
 	if p := checkTime(sig.created, now); p != nil {
 		return signer, nil, p
 	}
-	if body, p = readBody(w, r, limit); p != nil {
+	if p := s.paced("signer " + signer.Name); p != nil {
+		return signer, nil, p
+	}
+	if body, p = s.readBody(w, r, limit); p != nil {
 		return signer, nil, p
 	}
 	if err := checkDigest(r.Header, body); err != nil {
@@ -91,7 +109,7 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, limit int64) (si
 }
 
 func (s *Server) signer(keyID string) (Signer, bool) {
-	for _, k := range s.opt.Signers {
+	for _, k := range s.access.Load().Signers {
 		if KeyID(k.Public) == keyID {
 			return k, true
 		}

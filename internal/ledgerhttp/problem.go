@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 )
 
 // problemBase is the stable beginning of every problem's type.
@@ -18,6 +19,8 @@ type Problem struct {
 	Detail    string `json:"detail,omitempty"`     // what happened this time, and what to do
 	Field     string `json:"field,omitempty"`      // which part of the request is wrong, as in events[0].name
 	FirstSeen string `json:"first_seen,omitempty"` // replayed: when the same was first presented
+
+	RetryAfter int `json:"-"` // seconds, for the header of that name; 0: none
 }
 
 // Error gives the detail, which is written for people.
@@ -48,6 +51,8 @@ const (
 	badMethod    kind = "method"
 	replayed     kind = "replayed"
 	notNow       kind = "conflict"
+	tooOften     kind = "rate"
+	tooSlow      kind = "timeout"
 	tooLarge     kind = "too-large"
 	mediaType    kind = "media-type"
 	invalid      kind = "invalid"
@@ -76,6 +81,10 @@ func (k kind) status() (code int, title string) {
 		return http.StatusConflict, "Not as things stand"
 	case tooLarge:
 		return http.StatusRequestEntityTooLarge, "The body is too large"
+	case tooSlow:
+		return http.StatusRequestTimeout, "The request did not come in time"
+	case tooOften:
+		return http.StatusTooManyRequests, "Too many requests"
 	case mediaType:
 		return http.StatusUnsupportedMediaType, "Not a kind of content that belongs here"
 	case invalid:
@@ -100,6 +109,9 @@ func (p *Problem) write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="admitone"`)
 	}

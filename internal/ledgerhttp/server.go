@@ -10,9 +10,13 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/netutil"
 
 	"admitone/internal/seen"
 	"admitone/internal/strictjson"
@@ -21,15 +25,23 @@ import (
 
 // Limits of requests, so that none costs the others anything.
 const (
-	maxHeader  = 16 << 10
-	maxBody    = 1 << 20  // of most writes
-	maxCodes   = 64 << 20 // of a code list: a million hashes of 32 hex digits, with room for JSON
-	headerTime = 5 * time.Second
-	readTime   = 2 * time.Minute // a code list over a slow uplink
-	writeTime  = 2 * time.Minute // a long export
-	idleTime   = 2 * time.Minute
-	stopTime   = 5 * time.Second
+	maxHeader = 16 << 10
+	maxBody   = 1 << 20   // of most writes
+	maxCodes  = 64 << 20  // of a code list: a million hashes of 32 hex digits, with room for JSON
+	bodyRate  = 512 << 10 // bytes a second that a body longer than usual must come with
+	maxConns  = 4096      // at a time; more wait to be accepted
 )
+
+// times are how long the parts of a request may take.
+type times struct{ header, body, read, write, idle, stop time.Duration }
+
+func usualTimes() times {
+	return times{
+		header: 5 * time.Second, body: 10 * time.Second,
+		read: 2 * time.Minute, write: 2 * time.Minute, // a code list over a slow uplink, a long export
+		idle: 2 * time.Minute, stop: 5 * time.Second,
+	}
+}
 
 // Rows is the seen table of the ledger's store: *ledgerstore.Store has it.
 type Rows interface {
@@ -43,8 +55,9 @@ type Options struct {
 	Rows    Rows // where the nonces of signed requests are kept
 	Now     func() time.Time
 	Log     *slog.Logger
-	Callers []Caller
-	Signers []Signer
+	Callers []Caller // at first: see SetAccess
+	Signers []Signer // at first
+	Limits  Limits
 
 	Enrolment Enrolment // what new devices are told
 }
@@ -53,6 +66,10 @@ type Options struct {
 type Server struct {
 	opt     Options
 	handler http.Handler
+	access  atomic.Pointer[Access]
+	times   times
+
+	callers, failures *pace
 }
 
 // New makes a server; it starts nothing.
@@ -60,7 +77,9 @@ func New(o Options) (*Server, error) {
 	if o.Ledger == nil || o.Rows == nil || o.Now == nil || o.Log == nil {
 		return nil, errors.New("make HTTP server: ledger, rows, clock and log are required")
 	}
-	s := &Server{opt: o}
+	s := &Server{opt: o, times: usualTimes()}
+	s.callers, s.failures = newPaces(o.Limits)
+	s.SetAccess(Access{Callers: o.Callers, Signers: o.Signers})
 	h, err := s.routes()
 	if err != nil {
 		return nil, fmt.Errorf("make HTTP server: %w", err)
@@ -77,17 +96,17 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s.handler, MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		ReadHeaderTimeout: s.times.header, ReadTimeout: s.times.read, WriteTimeout: s.times.write, IdleTimeout: s.times.idle,
 		ErrorLog: slog.NewLogLogger(s.opt.Log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(l) }()
+	go func() { ended <- srv.Serve(netutil.LimitListener(l, maxConns)) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve HTTP: %w", err)
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.times.stop)
 	defer cancel()
 	if err := srv.Shutdown(stop); err != nil {
 		srv.Close()
@@ -166,7 +185,7 @@ func (s *Server) upload(limit int64, accepts func(*http.Request) *Problem, fn fu
 			p = accepts(r)
 		}
 		if p != nil {
-			p.write(w)
+			s.failed(r, p).write(w)
 			return
 		}
 		v, p := fn(write{Request: r, By: by.Name, Body: body})
@@ -197,15 +216,22 @@ func (s *Server) internal(doing string, err error) *Problem {
 	return problem(internal, "nothing was changed that was not confirmed; the ledger's log says more: try again")
 }
 
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Problem) {
+// readBody reads at most limit bytes. One that trickles in is given up after a
+// time that a slow uplink keeps, so that nobody holds many connections for nothing.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Problem) {
+	c := http.NewResponseController(w)
+	c.SetReadDeadline(time.Now().Add(s.times.body + time.Duration(limit/bodyRate)*time.Second)) // a recorder in a test has none
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var big *http.MaxBytesError
-	if errors.As(err, &big) {
+	switch {
+	case errors.As(err, &big):
 		return nil, problem(tooLarge, "at most %d bytes are accepted here", limit)
-	}
-	if err != nil {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, problem(tooSlow, "the body did not come in time")
+	case err != nil:
 		return nil, problem(badRequest, "the body ended early")
 	}
+	c.SetReadDeadline(time.Time{}) // it would end the work that comes now
 	return b, nil
 }
 

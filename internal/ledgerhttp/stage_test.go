@@ -34,6 +34,7 @@ type stage struct {
 	t      *testing.T
 	mem    *kv.Mem
 	ledger *ledger.Ledger
+	server *Server
 	url    string
 	log    lockedBuffer
 
@@ -94,6 +95,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.server = srv
 	web := httptest.NewServer(srv.Handler())
 	t.Cleanup(web.Close)
 	s.url = web.URL

@@ -1,0 +1,31 @@
+package ledgerhttp
+
+import (
+	"slices"
+	"time"
+)
+
+// Access is who may call. It is replaced as a whole while the server runs
+// (Server.SetAccess), so that a key that is taken out ends at once.
+type Access struct {
+	Callers []Caller // several of one name are several keys of one caller
+	Signers []Signer
+}
+
+// SetAccess puts other keys in force, for every request that comes from now on.
+func (s *Server) SetAccess(a Access) {
+	a.Callers, a.Signers = slices.Clone(a.Callers), slices.Clone(a.Signers)
+	s.access.Store(&a)
+}
+
+// holds reports on which side of its time a key is: a word and that time where it
+// does not hold, or "".
+func (c Caller) holds(now time.Time) (word string, at time.Time) {
+	switch {
+	case !c.NotBefore.IsZero() && now.Before(c.NotBefore):
+		return "begins", c.NotBefore
+	case !c.NotAfter.IsZero() && !now.Before(c.NotAfter):
+		return "ended", c.NotAfter
+	}
+	return "", time.Time{}
+}
