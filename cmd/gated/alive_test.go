@@ -65,11 +65,13 @@ reader = [{ path = "line" }]
 	return b
 }
 
-// start runs the real binary under a manager.
+// start runs the real binary, under a manager or without one.
 func (b box) start(t *testing.T, exe string, m *alivetest.Manager) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(exe, "-config", b.config)
-	cmd.Env = m.Env(testWatchdog)
+	if m != nil {
+		cmd.Env = m.Env(testWatchdog)
+	}
 	log := &strings.Builder{}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
