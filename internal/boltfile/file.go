@@ -100,6 +100,7 @@ func (f *File) Close() error {
 type Stats struct {
 	Commits   uint64 // commits that were flushed
 	Functions uint64 // functions in them; more than Commits where callers shared
+	Pages     uint64 // pages that they wrote, without the two of the file's head
 	Live      int64  // bytes of pages in use
 	Free      int64  // bytes of pages in the file that are free to use
 	Max       int64  // bytes that Live may reach
@@ -108,6 +109,8 @@ type Stats struct {
 // Stats gives the figures of now.
 func (f *File) Stats() (Stats, error) {
 	s := Stats{Commits: f.commits.Load(), Functions: f.functions.Load(), Max: f.max}
+	written := f.db.Stats().TxStats
+	s.Pages = uint64(written.GetPageCount())
 	tx, err := f.beginView()
 	if err != nil {
 		return Stats{}, err

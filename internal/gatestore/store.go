@@ -21,7 +21,7 @@ import (
 )
 
 // Version is the form of the store, for the file's meta.
-const Version = 1
+const Version = 2
 
 // The buckets and their keys (integers big-endian; STREAM is source, a zero byte
 // and the run's 8 bytes; UNIT is ticket.Unit.Key; CLAIM is ticket.ClaimID.Bytes):

@@ -119,20 +119,18 @@ func (t *txn) notHere(m Ask) error {
 	return ErrNoClaim
 }
 
-// echo gives the stored answer again, or finds the answer and stores it.
+// echo gives the stored answer again, or finds the answer and stores it. A claim id
+// stands with one unit, which was looked at before; the row's key names the unit
+// first, so that it lies beside the unit's own row.
 func (t *txn) echo(u *unitState, id ticket.ClaimID) (answered, error) {
-	c := u.find(id).Claim
-	k := seen.Key{Endpoint: askPolicy.Endpoint, Scope: u.id.Event, ID: id.String()}
-	got, err := t.Seen().Claim(askPolicy, seen.Request{
-		Key: k, At: t.now, Place: c.Place, Holder: id.String(), Fingerprint: u.id.Key(),
-	})
+	c, holder := u.find(id).Claim, id.String()
+	k := seen.Key{Endpoint: askPolicy.Endpoint, Scope: u.id.Event, ID: string(u.id.Key()) + holder}
+	got, err := t.Seen().Claim(askPolicy, seen.Request{Key: k, At: t.now, Place: c.Place, Holder: holder})
 	if err != nil {
 		return answered{}, fmt.Errorf("claim ask: %w", err)
 	}
 	var ans answered
 	switch got.Outcome {
-	case seen.Mismatch:
-		return ans, errMismatch
 	case seen.Echoed:
 		if err := cbor.Unmarshal(got.Row.Result, &ans); err != nil {
 			return ans, fmt.Errorf("read stored answer: %w", err)
@@ -152,7 +150,7 @@ func (t *txn) echo(u *unitState, id ticket.ClaimID) (answered, error) {
 	if err != nil {
 		return ans, fmt.Errorf("store answer: %w", err)
 	}
-	if _, err := t.Seen().Finish(k, id.String(), b); err != nil {
+	if _, err := t.Seen().Finish(k, holder, b); err != nil {
 		return ans, fmt.Errorf("store answer: %w", err)
 	}
 	row := u.find(id)

@@ -55,6 +55,7 @@ func benchmarkAsk(b *testing.B, callers int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "asks/s")
 	if s, err := f.Stats(); err == nil {
 		b.ReportMetric(float64(s.Functions)/float64(s.Commits), "asks/commit")
+		b.ReportMetric(float64(s.Pages)/float64(s.Functions), "pages/ask")
 	}
 }
 

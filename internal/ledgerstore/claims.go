@@ -5,10 +5,15 @@ import (
 	"fmt"
 
 	"admitone/internal/ledger"
+	"admitone/internal/seen/kvseen"
 	"admitone/internal/ticket"
 )
 
-func claimKey(u ticket.Unit, id ticket.ClaimID) []byte { return append(u.Key(), id.Bytes()...) }
+// claimKey is the key of a claim's row, a guest among those of the seen table: an ask
+// reads and writes both, and its own row, on one page.
+func claimKey(u ticket.Unit, id ticket.ClaimID) ([]byte, error) {
+	return kvseen.GuestKey(u.Event, append(u.Key(), id.Bytes()...))
+}
 
 // unitKeyLen is the length of a unit's key without the event's name.
 const unitKeyLen = 22
@@ -20,8 +25,11 @@ func (t tx) PutClaim(r ledger.ClaimRow) error {
 	v := binary.BigEndian.AppendUint64(nil, uint64(r.Run))
 	v = binary.BigEndian.AppendUint64(v, r.Pos)
 	v = binary.BigEndian.AppendUint64(v, uint64(r.Since))
-	key := claimKey(r.Claim.Unit, r.Claim.ID)
-	was, err := t.kv.Get("claim", key)
+	key, err := claimKey(r.Claim.Unit, r.Claim.ID)
+	if err != nil {
+		return err
+	}
+	was, err := t.kv.Get(kvseen.Rows, key)
 	if err != nil {
 		return err
 	}
@@ -30,23 +38,31 @@ func (t tx) PutClaim(r ledger.ClaimRow) error {
 			return err
 		}
 	}
-	return t.kv.Put("claim", key, append(v, r.Answer...))
+	return t.kv.Put(kvseen.Rows, key, append(v, r.Answer...))
 }
 
 // Claims is ledger.Tx.Claims.
-func (t tx) Claims(u ticket.Unit) ([]ledger.ClaimRow, error) { return t.claims(u.Key(), -1) }
+func (t tx) Claims(u ticket.Unit) ([]ledger.ClaimRow, error) { return t.claims(u.Event, u.Key(), -1) }
 
 // TicketClaims is ledger.Tx.TicketClaims.
 func (t tx) TicketClaims(event string, f ticket.Format, id ticket.ID) ([]ledger.ClaimRow, error) {
 	prefix := append(append(ticket.EventPrefix(event), byte(f)), id[:]...)
-	return t.claims(prefix, -1)
+	return t.claims(event, prefix, -1)
 }
 
-// claims reads the rows below a prefix, at most limit (negative: all), with the
-// records they point at.
-func (t tx) claims(prefix []byte, limit int) ([]ledger.ClaimRow, error) {
+// claims reads the rows of the units whose keys begin with a prefix, at most limit
+// (negative: all), with the records they point at.
+func (t tx) claims(event string, prefix []byte, limit int) ([]ledger.ClaimRow, error) {
+	prefix, err := kvseen.GuestPrefix(event, prefix)
+	if err != nil {
+		return nil, err
+	}
 	var rows []ledger.ClaimRow
-	err := t.kv.Scan("claim", prefix, nil, func(k, v []byte) (bool, error) {
+	err = t.kv.Scan(kvseen.Rows, prefix, nil, func(k, v []byte) (bool, error) {
+		k, ours := kvseen.GuestID(k)
+		if !ours {
+			return true, nil
+		}
 		if len(rows) == limit {
 			return false, nil
 		}
@@ -129,7 +145,11 @@ func (t tx) firstUnit(id ticket.ClaimID) (u ticket.Unit, ok bool, err error) {
 	if err != nil || rec.Claim == nil || rec.Claim.ID != id || rec.Claim.Rev != 0 {
 		return u, false, nil
 	}
-	row, err := t.kv.Get("claim", claimKey(rec.Claim.Unit, id))
+	key, err := claimKey(rec.Claim.Unit, id)
+	if err != nil {
+		return u, false, err
+	}
+	row, err := t.kv.Get(kvseen.Rows, key)
 	return rec.Claim.Unit, row != nil, err
 }
 
@@ -165,13 +185,17 @@ func (t tx) Due(before int64, limit int) (rows []ledger.DueRow, err error) {
 
 // DropClaims is ledger.Tx.DropClaims.
 func (t tx) DropClaims(event string, limit int) (int, error) {
-	rows, err := t.claims(ticket.EventPrefix(event), limit)
+	rows, err := t.claims(event, nil, limit)
 	if err != nil {
 		return 0, err
 	}
 	for _, r := range rows {
 		id := r.Claim.ID
-		if err := t.kv.Delete("claim", claimKey(r.Claim.Unit, id)); err != nil {
+		key, err := claimKey(r.Claim.Unit, id)
+		if err != nil {
+			return 0, err
+		}
+		if err := t.kv.Delete(kvseen.Rows, key); err != nil {
 			return 0, err
 		}
 		if err := t.kv.Delete("claim.unit", id.Bytes()); err != nil {

@@ -9,10 +9,11 @@
 //	bucket       key                                value
 //	stream     | source 00 run                    | [high top head base lost aside]
 //	record     | source 00 run pos                | kind1 (0 record, 1 set aside), its own bytes
-//	claim      | event 00 format1 ticket16 entry4 | run pos since, then the answer's word
-//	           | gate 00 run pos                  |   (run and pos say where the record stands)
+//	seen       | scope event, id                  | run pos since, then the answer's word
+//	           |   event 00 format1 ticket16      |   (run and pos say where the record stands):
+//	           |   entry4, gate 00 run pos        |   a claim, as a guest (kvseen.GuestKey)
 //	           |   '- a unit's claims are one scan, an event's claims too
-//	claim.unit | gate 00 run pos                  | the unit's part of the key above; only for claims
+//	claim.unit | gate 00 run pos                  | the unit's part of the id above; only for claims
 //	           |                                    |   whose rev 0 was not the first to come
 //	due        | at, gate 00 run pos              | the unit's part; pending claims only
 //	subject    | name                             | [version source run pos]: the feed record that holds
@@ -25,7 +26,9 @@
 //	late       | event 00 source 00 run pos       | the record's own bytes
 //	row        | len1 table id                    | form1 (1), at, len2 list, the body (office.Row)
 //	row.list   | len1 table len2 list at id       | empty; a list is one scan
-//	seen, seen.until: package seen/kvseen
+//	seen, seen.until: package seen/kvseen. The id of a unit's row is its part of a
+//	             claim's id; that of an ask has the claim's words behind it, so that
+//	             all that an ask reads of its unit lies together
 //
 // [ ] and { } are deterministic CBOR (RFC 8949, 4.2.1).
 package ledgerstore

@@ -17,7 +17,7 @@ type Store struct{ kv kv.Store }
 var _ ledger.Store = (*Store)(nil)
 
 // Version is the form of the store, for the file's meta.
-const Version = 1
+const Version = 2
 
 // New takes an open key-value store over, and closes it with itself.
 func New(s kv.Store) *Store { return &Store{kv: s} }

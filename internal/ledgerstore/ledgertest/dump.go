@@ -14,7 +14,7 @@ import (
 
 // buckets are all that a ledger's store on a kv.Store writes.
 var buckets = []string{
-	"stream", "record", "claim", "claim.unit", "due", "subject", "conflict", "conflict.at",
+	"stream", "record", "claim.unit", "due", "subject", "conflict", "conflict.at",
 	"alarm", "alarm.at", "event", "gate", "late", "row", "row.list", "seen", "seen.until",
 }
 

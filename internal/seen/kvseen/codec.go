@@ -10,11 +10,12 @@ import (
 	"admitone/internal/seen"
 )
 
-// The two buckets. Lengths are big-endian, the identifier runs to the end, so that
-// no two keys have one spelling, and the rows of an endpoint and of a scope lie
-// together:
+// The two buckets. Lengths are big-endian, and the identifier is what is between
+// the others, so that no two keys have one spelling. The rows of a scope lie
+// together, and of those whose identifiers begin alike, whatever their endpoints:
+// what is claimed together is one page to read and to write.
 //
-//	seen        | u8 len, endpoint | u16 len, scope | id          -> row (encode)
+//	seen        | u16 len, scope | id | endpoint, u8 len          -> row (encode)
 //	seen.until  | u8 len, endpoint | time | u16 len, scope | id   -> empty
 //
 // time is 12 bytes, i64 Unix seconds with the sign bit flipped and u32 nanoseconds,
@@ -43,21 +44,26 @@ func appendScope(b []byte, scope string) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(scope))), scope...), nil
 }
 
-func scopePrefix(endpoint, scope string) ([]byte, error) {
+// endpointSuffix ends the keys of an endpoint's rows.
+func endpointSuffix(endpoint string) ([]byte, error) {
 	b, err := untilPrefix(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	return appendScope(b, scope)
+	return append(b[1:], b[0]), nil
 }
 
 // rowKey also leaves room for the key of the index, which is longer by the time.
 func rowKey(k seen.Key) ([]byte, error) {
-	b, err := scopePrefix(k.Endpoint, k.Scope)
+	suffix, err := endpointSuffix(k.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	if b = append(b, k.ID...); len(b) > kv.MaxKey-timeLen {
+	b, err := appendScope(make([]byte, 0, 2+len(k.Scope)+len(k.ID)+len(suffix)), k.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if b = append(append(b, k.ID...), suffix...); len(b) > kv.MaxKey-timeLen {
 		return nil, fmt.Errorf("seen key: %d bytes, want at most %d: %w", len(b), kv.MaxKey-timeLen, kv.ErrKey)
 	}
 	return b, nil

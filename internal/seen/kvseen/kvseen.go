@@ -3,6 +3,7 @@
 package kvseen
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -121,12 +122,20 @@ func (t table) Prune(endpoint string, now time.Time, limit int) (int, error) {
 // PruneScope is seen.Tx.PruneScope.
 func (t table) PruneScope(endpoint, scope string, limit int) (int, error) {
 	var gone []seen.Row
-	prefix, err := scopePrefix(endpoint, scope)
+	suffix, err := endpointSuffix(endpoint)
 	if err != nil || limit <= 0 {
 		return 0, err
 	}
+	prefix, err := appendScope(nil, scope)
+	if err != nil {
+		return 0, err
+	}
 	err = t.tx.Scan(rows, prefix, nil, func(key, value []byte) (bool, error) {
-		row, err := decode(seen.Key{Endpoint: endpoint, Scope: scope, ID: string(key[len(prefix):])}, value)
+		id, ours := bytes.CutSuffix(key[len(prefix):], suffix)
+		if !ours {
+			return true, nil
+		}
+		row, err := decode(seen.Key{Endpoint: endpoint, Scope: scope, ID: string(id)}, value)
 		gone = append(gone, row)
 		return len(gone) < limit, err
 	})

@@ -137,7 +137,7 @@ func TestDamagedRow(t *testing.T) {
 	s := kv.NewMem()
 	k := seen.Key{Endpoint: "e", Scope: "s", ID: "i"}
 	p := seen.Policy{Endpoint: "e", OnRepeat: seen.Echo}
-	key := []byte("\x01e\x00\x01si")
+	key := []byte("\x00\x01sie\x01")
 	var good []byte
 	err := s.Update(t.Context(), func(tx kv.Tx) error {
 		_, err := kvseen.Bind(tx).Claim(p, seen.Request{Key: k, Holder: "h", Place: "p"})
