@@ -1,9 +1,6 @@
 package config
 
-import (
-	"path/filepath"
-	"strings"
-)
+import "path/filepath"
 
 // Ledger is the configuration of ledgerd.
 type Ledger struct {
@@ -57,20 +54,6 @@ type NATS struct {
 // Plain reports whether the upstream brokers are on this host and spoken to
 // without TLS.
 func (n NATS) Plain() bool { return plain(n.Upstream) }
-
-// Caller is a user of the API with a bearer key. The key itself is not kept.
-type Caller struct {
-	Name      string  `toml:"name"`
-	KeySHA256 string  `toml:"key_sha256"` // 64 hex digits: SHA-256 of the key's text
-	Scopes    []Scope `toml:"scopes"`     // read, orders
-}
-
-// Signer may sign admin requests.
-type Signer struct {
-	Name   string  `toml:"name"`
-	Public string  `toml:"public"` // 64 hex digits: Ed25519
-	Scopes []Scope `toml:"scopes"` // admin
-}
 
 func (l *Ledger) setDefaults() {
 	*l = Ledger{Role: RoleAll, DataDir: "/var/lib/ledgerd", Process: "1", MaxSize: 4e9}
@@ -189,67 +172,4 @@ func (r *report) absent(key string, there bool, wrong, right string) {
 	if there {
 		r.add(key, wrong, right)
 	}
-}
-
-func (l *Ledger) checkCallers(r *report) {
-	names, keys := map[string]int{}, map[string]int{}
-	for i, c := range l.Callers {
-		at := index("caller", i)
-		if !token(c.Name) { // it stands in the source "http/NAME"
-			r.addf(at+".name", "write 1 to 32 of a-z, 0-9 and -", "%s is no name for a caller", show(c.Name))
-		}
-		r.unique(at+".name", c.Name, "caller", names, i)
-		r.hex32(at+".key_sha256", c.KeySHA256, "`printf %s KEY | sha256sum`")
-		r.unique(at+".key_sha256", strings.ToLower(c.KeySHA256), "caller", keys, i)
-		r.scopes(at+".scopes", c.Scopes, ScopeRead, ScopeOrders)
-	}
-}
-
-func (l *Ledger) checkSigners(r *report) {
-	names, keys := map[string]int{}, map[string]int{}
-	for i, s := range l.Signers {
-		at := index("signer", i)
-		if !token(s.Name) {
-			r.addf(at+".name", "write 1 to 32 of a-z, 0-9 and -", "%s is no name for a signer", show(s.Name))
-		}
-		r.unique(at+".name", s.Name, "signer", names, i)
-		r.hex32(at+".public", s.Public, "the public half of the signing key")
-		r.unique(at+".public", strings.ToLower(s.Public), "signer", keys, i)
-		r.scopes(at+".scopes", s.Scopes, ScopeAdmin)
-	}
-}
-
-// unique tells a value that an earlier entry of the list has, too.
-func (r *report) unique(key, value, list string, seen map[string]int, i int) {
-	if value == "" {
-		return
-	}
-	if j, taken := seen[value]; taken {
-		r.addf(key, "give each its own", "is that of %s, too", index(list, j))
-		return
-	}
-	seen[value] = i
-}
-
-func (r *report) scopes(key string, list []Scope, known ...Scope) {
-	var all, got []string
-	for _, s := range known {
-		all = append(all, string(s))
-	}
-	for _, s := range list {
-		got = append(got, string(s))
-	}
-	if len(list) == 0 {
-		r.add(key, "missing", "list some of "+quoted(all))
-	}
-	r.names(key, got, all)
-}
-
-// token reports whether a name can stand in a NATS subject, a URL and a source.
-func token(s string) bool {
-	ok := len(s) >= 1 && len(s) <= 32
-	for _, c := range s {
-		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-')
-	}
-	return ok
 }

@@ -131,13 +131,3 @@ const (
 )
 
 func (Role) allowed() []string { return []string{"all", "broker", "ledger"} }
-
-// Scope is what a caller or signer of the HTTP API may do.
-type Scope string
-
-// The scopes. Read and orders belong to bearer keys, admin to signing keys.
-const (
-	ScopeRead   Scope = "read"
-	ScopeOrders Scope = "orders"
-	ScopeAdmin  Scope = "admin"
-)
