@@ -27,13 +27,19 @@ type Ledger struct {
 	NATS    NATS     `toml:"nats"`
 	Callers []Caller `toml:"caller,omitempty"`
 	Signers []Signer `toml:"signer,omitempty"`
+
+	Webhooks []Webhook `toml:"webhook,omitempty"` // who sends webhooks here
+	Notify   []Notify  `toml:"notify,omitempty"`  // who is sent webhooks
+
+	File string `toml:"-"` // where all this was read from
 }
 
 // HTTP is the API, the page and the metrics.
 type HTTP struct {
 	Listen string `toml:"listen,omitempty"` // default 127.0.0.1:8080
 	Cert   string `toml:"cert,omitempty"`   // PEM; required with key where listen leaves this host
-	Key    string `toml:"key,omitempty"`    // PEM
+	Key    string `toml:"key,omitempty"`    // PEM; both are read anew when they change
+	Limits Limits `toml:"limits"`
 }
 
 // TLS reports whether the API is served over TLS.
@@ -61,7 +67,11 @@ func (l *Ledger) setDefaults() {
 	l.NATS.setDefaults()
 }
 
-func (h *HTTP) setDefaults() { *h = HTTP{Listen: "127.0.0.1:8080"} }
+func (h *HTTP) setDefaults() {
+	*h = HTTP{Listen: "127.0.0.1:8080"}
+	h.Limits.setDefaults()
+}
+
 func (n *NATS) setDefaults() { *n = NATS{Listen: "127.0.0.1:4222"} }
 
 // LoadLedger reads ledgerd's configuration, and looks into the files that it
@@ -69,6 +79,7 @@ func (n *NATS) setDefaults() { *n = NATS{Listen: "127.0.0.1:4222"} }
 func LoadLedger(file string) (Ledger, error) {
 	var l Ledger
 	r := decode(file, &l)
+	l.File = file
 	if r.unread {
 		return l, r.err()
 	}
@@ -89,6 +100,13 @@ func (l *Ledger) complete(dir string) {
 	for _, p := range []*string{&l.DataDir, &l.Enrolment, &l.TicketKey, &l.ProgrammeKey, &l.HTTP.Cert, &l.HTTP.Key, &l.NATS.UpstreamSeed} {
 		resolve(p, dir)
 	}
+	for i := range l.Webhooks {
+		l.Webhooks[i].complete()
+		resolve(&l.Webhooks[i].Secrets, dir)
+	}
+	for i := range l.Notify {
+		resolve(&l.Notify[i].Secrets, dir)
+	}
 	if l.ProgrammeKey == "" {
 		l.ProgrammeKey = filepath.Join(l.DataDir, "programme.key")
 	}
@@ -106,6 +124,7 @@ func (l *Ledger) check(r *report) {
 		l.checkHTTP(r)
 		r.keyFile("ticket_key", l.TicketKey)
 		r.keyFile("programme_key", l.existing(l.ProgrammeKey))
+		l.checkWebhooks(r)
 	}
 	l.checkNATS(r)
 	l.checkCallers(r)
@@ -123,6 +142,7 @@ func (l *Ledger) existing(file string) string {
 
 func (l *Ledger) checkHTTP(r *report) {
 	h := l.HTTP
+	h.Limits.check(r)
 	host, ok := r.address("http.listen", h.Listen)
 	switch {
 	case (h.Cert == "") != (h.Key == ""):
