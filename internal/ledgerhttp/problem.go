@@ -10,6 +10,9 @@ import (
 // problemBase is the stable beginning of every problem's type.
 const problemBase = "urn:admitone:problem:"
 
+// problemType is the media type of RFC 9457.
+const problemType = "application/problem+json"
+
 // Problem is an error of the API, RFC 9457. The client gives it as an error, so
 // that its detail reaches whoever typed the command.
 type Problem struct {
@@ -37,6 +40,8 @@ func (p *Problem) Is(target error) bool {
 	return ok && p.Type == q.Type
 }
 
+func (p *Problem) is(k kind) bool { return p.Type == problemBase+string(k) }
+
 // kind is the last part of a problem's type.
 type kind string
 
@@ -51,6 +56,12 @@ const (
 	badMethod    kind = "method"
 	replayed     kind = "replayed"
 	notNow       kind = "conflict"
+	noKey        kind = "idempotency-key-missing"
+	keyReused    kind = "idempotency-key-reused"
+	inProgress   kind = "in-progress"
+	repeated     kind = "repeated"
+	declined     kind = "declined"
+	unavailable  kind = "unavailable"
 	tooOften     kind = "rate"
 	tooSlow      kind = "timeout"
 	tooLarge     kind = "too-large"
@@ -79,6 +90,18 @@ func (k kind) status() (code int, title string) {
 		return http.StatusConflict, "This signed request was executed before"
 	case notNow:
 		return http.StatusConflict, "Not as things stand"
+	case noKey:
+		return http.StatusBadRequest, "This request needs an idempotency key"
+	case keyReused:
+		return http.StatusUnprocessableEntity, "The idempotency key came with another request before"
+	case inProgress:
+		return http.StatusConflict, "The same request is being worked on"
+	case repeated:
+		return http.StatusConflict, "This was done before"
+	case declined:
+		return http.StatusPaymentRequired, "The payment was declined"
+	case unavailable:
+		return http.StatusServiceUnavailable, "Not at the moment"
 	case tooLarge:
 		return http.StatusRequestEntityTooLarge, "The body is too large"
 	case tooSlow:
@@ -107,7 +130,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Type", problemType)
 	h.Set("Cache-Control", "no-store")
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.RetryAfter))

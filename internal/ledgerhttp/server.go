@@ -59,6 +59,9 @@ type Options struct {
 	Signers []Signer // at first
 	Limits  Limits
 
+	Office   Office   // nil: nothing is sold here
+	Policies Policies // of the endpoints that answer a repeat by configuration
+
 	Enrolment Enrolment // what new devices are told
 }
 
