@@ -22,6 +22,9 @@ type Draft struct {
 // Draw makes the draft of a sale by a caller, or says in an *Error why it cannot be
 // sold as things stand. Nothing is stored.
 func (o *Office) Draw(ctx context.Context, caller string, s Sale) (Draft, error) {
+	if err := s.check(); err != nil {
+		return Draft{}, err
+	}
 	s, err := o.offer(ctx, s)
 	if err != nil {
 		return Draft{}, err

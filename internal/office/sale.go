@@ -3,6 +3,7 @@ package office
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,6 +45,9 @@ type Sale struct {
 // what it declines is a result, too. The errors are of type *Error where the request
 // is wrong, or cannot be done now, and then nothing of it stays.
 func (o *Office) Sell(ctx context.Context, in Intent, s Sale) (Reply, error) {
+	if !slices.Contains([]Payment{"", Cash, Invoice, Card}, s.Payment) {
+		return Reply{}, refuse(Invalid, "payment", "payment is cash, invoice or card")
+	}
 	if err := s.check(); err != nil {
 		return Reply{}, err
 	}
@@ -93,11 +97,7 @@ func (s Sale) check() error {
 	case !plainText(s.Invoice):
 		return refuse(Invalid, "invoice", "invoice is at most %d bytes of printable text", maxText)
 	}
-	switch s.Payment {
-	case "", Cash, Invoice, Card:
-		return nil
-	}
-	return refuse(Invalid, "payment", "payment is cash, invoice or card")
+	return nil
 }
 
 // plainText reports whether a text can stand in a line of a list.
