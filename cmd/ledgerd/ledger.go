@@ -36,9 +36,13 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
-	store := ledgerstore.New(file)
-	l, err := ledger.New(store, ledger.Options{
+	ticketKey, err := ticketKey(c)
+	if err != nil {
+		return err
+	}
+	l, err := ledger.New(ledgerstore.New(file), ledger.Options{
 		Process: c.Process, Now: time.Now, Log: log, ProgrammeKey: programmeKey, DeviceID: wire.DeviceID,
+		Demo: c.Demo, TicketKey: ticketKey,
 	})
 	if err != nil {
 		return err
@@ -53,7 +57,7 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
-	api, ln, err := openHTTP(c, l, store, enrolment, log)
+	api, ln, err := openHTTP(c, l, enrolment, log)
 	if err != nil {
 		return err
 	}
@@ -142,18 +146,10 @@ func connect(ctx context.Context, eg *errgroup.Group, c config.Ledger, log *slog
 	return conn, e, err
 }
 
-func openHTTP(c config.Ledger, l *ledger.Ledger, store *ledgerstore.Store, e ledgerhttp.Enrolment, log *slog.Logger) (*ledgerhttp.Server, net.Listener, error) {
-	api := centre{Ledger: l, demo: c.Demo}
-	if c.TicketKey != "" {
-		key, err := config.ReadKey(c.TicketKey)
-		if err != nil {
-			return nil, nil, err
-		}
-		api.ticketKey = key.Public().(ed25519.PublicKey)
-	}
-	o := ledgerhttp.Options{Ledger: api, Rows: store, Now: time.Now, Log: log, Enrolment: e}
+func openHTTP(c config.Ledger, l *ledger.Ledger, e ledgerhttp.Enrolment, log *slog.Logger) (*ledgerhttp.Server, net.Listener, error) {
+	o := ledgerhttp.Options{Ledger: l, Now: time.Now, Log: log, Enrolment: e}
 	for _, k := range c.Callers {
-		caller := ledgerhttp.Caller{Name: k.Name}
+		caller := ledgerhttp.Caller{Name: k.Name, Place: k.Place, NotBefore: k.NotBefore, NotAfter: k.NotAfter}
 		if _, err := hex.Decode(caller.Hash[:], []byte(k.KeySHA256)); err != nil {
 			return nil, nil, fmt.Errorf("read caller %s: %w", k.Name, err)
 		}
@@ -167,7 +163,7 @@ func openHTTP(c config.Ledger, l *ledger.Ledger, store *ledgerstore.Store, e led
 		if err != nil {
 			return nil, nil, fmt.Errorf("read signer %s: %w", k.Name, err)
 		}
-		signer := ledgerhttp.Signer{Name: k.Name, Public: public}
+		signer := ledgerhttp.Signer{Name: k.Name, Public: public, NotBefore: k.NotBefore, NotAfter: k.NotAfter}
 		for _, s := range k.Scopes {
 			signer.Scopes = append(signer.Scopes, string(s))
 		}

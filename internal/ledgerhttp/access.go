@@ -18,14 +18,15 @@ func (s *Server) SetAccess(a Access) {
 	s.access.Store(&a)
 }
 
-// holds reports on which side of its time a key is: a word and that time where it
-// does not hold, or "".
-func (c Caller) holds(now time.Time) (word string, at time.Time) {
+// holds reports on which side of its time, from (inclusive) to (exclusive), a key
+// is: a word and that time where it
+// does not hold, or "". Zero times bound nothing.
+func holds(now, from, to time.Time) (word string, at time.Time) {
 	switch {
-	case !c.NotBefore.IsZero() && now.Before(c.NotBefore):
-		return "begins", c.NotBefore
-	case !c.NotAfter.IsZero() && !now.Before(c.NotAfter):
-		return "ended", c.NotAfter
+	case !from.IsZero() && now.Before(from):
+		return "begins", from
+	case !to.IsZero() && !now.Before(to):
+		return "ended", to
 	}
 	return "", time.Time{}
 }

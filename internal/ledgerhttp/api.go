@@ -13,7 +13,6 @@ import (
 type Ledger interface {
 	Conflicts(ctx context.Context, after string, limit int) (page []ledger.Conflict, next string, err error)
 	Conflict(ctx context.Context, id string) (ledger.Conflict, error)
-	Acknowledge(ctx context.Context, id, note, by string) (ledger.Conflict, error)
 	Alarms(ctx context.Context, after string, limit int) (page []ledger.AlarmReport, next string, err error)
 	Gates(ctx context.Context) ([]ledger.Gate, error)
 	Stats(ctx context.Context) (ledger.Stats, error)
@@ -21,15 +20,11 @@ type Ledger interface {
 	Verdicts() []json.RawMessage
 	Programme(ctx context.Context) (ticket.Programme, error)
 
-	Revoke(ctx context.Context, f ticket.Format, id ticket.ID, revoked bool, by string) error
-	Release(ctx context.Context, id ticket.ClaimID, by, note string) error
-	PushProgramme(ctx context.Context, p ticket.Programme) (version uint64, err error)
-	CloseEvent(ctx context.Context, event string) error
-	PutCodes(ctx context.Context, event string, ids []ticket.ID) (version uint64, err error)
-	EnrolGate(ctx context.Context, place, publicKey, role string) (ledger.GateEntry, error)
-	SwapGate(ctx context.Context, place, sparePublicKey string) (ledger.GateEntry, error)
-	RevokeGate(ctx context.Context, name string) (ledger.GateEntry, error)
-	LostGate(ctx context.Context, name string) (ledger.GateEntry, error)
+	// Within is where admin writes are done.
+	Within(ctx context.Context, fn func(*ledger.Within) error) error
+
+	Admit(ctx context.Context, h ledger.Handheld) (ledger.Handled, error)
+	Annul(ctx context.Context, caller, claim string) (ledger.Handled, error)
 }
 
 // The answers and bodies of the API, as server and client have them. Times are

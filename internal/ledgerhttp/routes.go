@@ -29,10 +29,10 @@ func (s *Server) routes() (http.Handler, error) {
 		"/v1/conflicts":                  {"GET": s.conflicts},
 		"/v1/conflicts.csv":              {"GET": s.conflictsCSV},
 		"/v1/conflicts/{id}":             {"GET": s.get(s.conflict)},
-		"/v1/conflicts/{id}/acknowledge": {"POST": s.post(maxBody, s.acknowledge)},
+		"/v1/conflicts/{id}/acknowledge": {"POST": s.post(ScopeConflicts, s.acknowledge)},
 		"/v1/alarms":                     {"GET": s.get(s.alarms)},
-		"/v1/gates":                      {"GET": s.get(s.gates), "POST": s.post(maxBody, s.addGate)},
-		"/v1/gates/{name}/{action}":      {"POST": s.post(maxBody, s.changeGate)},
+		"/v1/gates":                      {"GET": s.get(s.gates), "POST": s.post(ScopeGates, s.addGate)},
+		"/v1/gates/{name}/{action}":      {"POST": s.post(ScopeGates, s.changeGate)},
 		"/v1/enrolment":                  {"GET": s.get(s.enrolment)},
 		"/v1/stats":                      {"GET": s.get(s.stats)},
 		"/v1/verdicts":                   {"GET": s.get(s.verdicts)},
@@ -41,11 +41,11 @@ func (s *Server) routes() (http.Handler, error) {
 		"/v1/orders/{id}":                {"GET": s.selling(s.order)},
 		"/v1/orders/{id}/refund":         {"POST": s.once(EndpointRefunds, s.refund)},
 		"/v1/tickets/{id}":               {"GET": s.get(s.ticket)},
-		"/v1/revocations":                {"POST": s.post(maxBody, s.revoke)},
-		"/v1/releases":                   {"POST": s.post(maxBody, s.release)},
-		"/v1/programme":                  {"GET": s.get(s.programme), "POST": s.post(maxBody, s.pushProgramme), "PUT": s.post(maxBody, s.pushProgramme)},
-		"/v1/events/{event}/close":       {"POST": s.post(maxBody, s.closeEvent)},
-		"/v1/codes/{event}":              {"POST": s.upload(maxCodes, codeList, s.putCodes)},
+		"/v1/revocations":                {"POST": s.post(ScopeRevoke, s.revoke)},
+		"/v1/releases":                   {"POST": s.post(ScopeRevoke, s.release)},
+		"/v1/programme":                  {"GET": s.get(s.programme), "POST": s.post(ScopeProgramme, s.pushProgramme), "PUT": s.post(ScopeProgramme, s.pushProgramme)},
+		"/v1/events/{event}/close":       {"POST": s.post(ScopeProgramme, s.closeEvent)},
+		"/v1/codes/{event}":              {"POST": s.upload(ScopeProgramme, maxCodes, codeList, s.putCodes)},
 	} {
 		mux.Handle(path, m)
 	}
@@ -72,14 +72,17 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 // outcome turns an error of the ledger into a problem: what the caller can
 // change is told, anything else is logged.
 func (s *Server) outcome(doing string, err error) *Problem {
+	var p *Problem
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &p):
+		return p
 	case errors.Is(err, ledger.ErrUnknown):
 		return s.internal(doing, err)
 	case errors.Is(err, ledger.ErrNotFound):
 		return problem(notFound, "%s", told(err))
-	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrDone):
+	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrDone), errors.Is(err, ledger.ErrLate):
 		return problem(notNow, "%s", told(err))
 	case errors.Is(err, ledger.ErrInvalid):
 		return problem(invalid, "%s", told(err))

@@ -61,7 +61,7 @@ func plainServer(t *testing.T) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := New(Options{Ledger: core, Rows: store, Now: time.Now, Log: log})
+	srv, err := New(Options{Ledger: core, Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"admitone/internal/seen"
 	"admitone/internal/strictjson"
 	"admitone/internal/ticket"
 )
@@ -43,16 +42,9 @@ func usualTimes() times {
 	}
 }
 
-// Rows is the seen table of the ledger's store: *ledgerstore.Store has it.
-type Rows interface {
-	// Seen runs fn in a write transaction and returns after it is durable.
-	Seen(ctx context.Context, fn func(seen.Tx) error) error
-}
-
-// Options of a server. Ledger, Rows, Now and Log are required.
+// Options of a server. Ledger, Now and Log are required.
 type Options struct {
 	Ledger  Ledger
-	Rows    Rows // where the nonces of signed requests are kept
 	Now     func() time.Time
 	Log     *slog.Logger
 	Callers []Caller // at first: see SetAccess
@@ -77,8 +69,8 @@ type Server struct {
 
 // New makes a server; it starts nothing.
 func New(o Options) (*Server, error) {
-	if o.Ledger == nil || o.Rows == nil || o.Now == nil || o.Log == nil {
-		return nil, errors.New("make HTTP server: ledger, rows, clock and log are required")
+	if o.Ledger == nil || o.Now == nil || o.Log == nil {
+		return nil, errors.New("make HTTP server: ledger, clock and log are required")
 	}
 	s := &Server{opt: o, times: usualTimes()}
 	s.callers, s.failures = newPaces(o.Limits)
@@ -167,38 +159,16 @@ func (s *Server) get(fn func(r *http.Request) (any, *Problem)) http.HandlerFunc 
 	}
 }
 
-// write is one signed request that may be executed.
-type write struct {
-	*http.Request
-	By   string // the signer's name
-	Body []byte
-}
-
-// post makes a handler for a signed admin write with a JSON body of at most limit
-// bytes, or none.
-func (s *Server) post(limit int64, fn func(q write) (any, *Problem)) http.HandlerFunc {
-	return s.upload(limit, jsonOnly, fn)
-}
-
-// upload is post with a body of the media types that accepts takes.
-func (s *Server) upload(limit int64, accepts func(*http.Request) *Problem, fn func(q write) (any, *Problem)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		by, body, p := s.signed(w, r, limit)
-		if p == nil {
-			p = accepts(r)
-		}
-		if p != nil {
-			s.failed(r, p).write(w)
-			return
-		}
-		v, p := fn(write{Request: r, By: by.Name, Body: body})
-		s.answer(w, http.StatusOK, v, p)
-	}
-}
+// echoed is the answer of an earlier request, for its retry.
+type echoed struct{ of any }
 
 // answer sends a value in JSON, or the problem.
 func (s *Server) answer(w http.ResponseWriter, status int, v any, p *Problem) {
 	if p == nil {
+		if e, ok := v.(echoed); ok {
+			w.Header().Set("Idempotency-Replayed", "true")
+			v = e.of
+		}
 		b, err := json.Marshal(v)
 		if err == nil {
 			w.Header().Set("Content-Type", "application/json")

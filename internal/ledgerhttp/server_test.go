@@ -216,16 +216,16 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestNonceIsDurableBeforeTheWrite: where the store fails, the request is neither
+// TestNonceIsDurableWithTheWrite: where the store fails, the request is neither
 // executed nor confirmed, and the failure is no 200 and no 409.
-func TestNonceIsDurableBeforeTheWrite(t *testing.T) {
+func TestNonceIsDurableWithTheWrite(t *testing.T) {
 	s := newStage(t)
 	s.mem.FailNext(kv.FailLost)
 	status, body := s.send(s.request("/v1/revocations", revocation, testKey(1), s.Now(), "0123456789abcdef"))
 	if p := problemIn(t, status, body); status != 500 || p.Type != problemBase+"internal" {
 		t.Errorf("got %d %s, want 500", status, body)
 	}
-	if !strings.Contains(s.log.String(), "spend nonce") {
+	if !strings.Contains(s.log.String(), "POST /v1/revocations") {
 		t.Errorf("the log does not tell what failed: %s", s.log.String())
 	}
 }

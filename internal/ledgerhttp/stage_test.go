@@ -82,7 +82,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	srv, err := New(Options{
-		Ledger: s.ledger, Rows: store, Now: s.Now, Log: log,
+		Ledger: s.ledger, Now: s.Now, Log: log,
 		Callers: []Caller{
 			{Name: "page", Hash: sha256.Sum256([]byte(readKey)), Scopes: []string{ScopeRead}},
 			{Name: "box-office", Hash: sha256.Sum256([]byte(orderKey)), Scopes: []string{ScopeOrders}},

@@ -9,16 +9,21 @@ import (
 	"admitone/internal/ticket"
 )
 
-func (s *Server) acknowledge(q write) (any, *Problem) {
+func (s *Server) acknowledge(q write) (job, *Problem) {
 	var b Acknowledgement
 	if p := strict(q.Body, &b); p != nil {
 		return nil, p
 	}
-	c, err := s.opt.Ledger.Acknowledge(q.Context(), q.PathValue("id"), b.Note, q.By)
-	return c, s.outcome("acknowledge conflict", err)
+	return func(w *ledger.Within) (any, error) {
+		c, again, err := w.Acknowledge(q.PathValue("id"), b.Note, q.By)
+		if again {
+			return echoed{c}, err
+		}
+		return c, err
+	}, nil
 }
 
-func (s *Server) revoke(q write) (any, *Problem) {
+func (s *Server) revoke(q write) (job, *Problem) {
 	var b Revocation
 	if p := strict(q.Body, &b); p != nil {
 		return nil, p
@@ -31,11 +36,10 @@ func (s *Server) revoke(q write) (any, *Problem) {
 		return nil, problem(badRequest, "ticket and revoked are required, as in {\"ticket\":\"…\",\"revoked\":true}")
 	}
 	b.Format = format.String()
-	err := s.opt.Ledger.Revoke(q.Context(), format, b.Ticket, *b.Revoked, q.By)
-	return b, s.outcome("revoke ticket", err)
+	return func(w *ledger.Within) (any, error) { return b, w.Revoke(format, b.Ticket, *b.Revoked, q.By) }, nil
 }
 
-func (s *Server) release(q write) (any, *Problem) {
+func (s *Server) release(q write) (job, *Problem) {
 	var b Release
 	if p := strict(q.Body, &b); p != nil {
 		return nil, p
@@ -43,26 +47,26 @@ func (s *Server) release(q write) (any, *Problem) {
 	if b.Claim.IsZero() {
 		return nil, problem(badRequest, "claim is required: GATE/RUN/POSITION, as verdicts and conflicts name it")
 	}
-	err := s.opt.Ledger.Release(q.Context(), b.Claim, q.By, b.Note)
-	return b, s.outcome("release claim", err)
+	return func(w *ledger.Within) (any, error) { return b, w.Release(b.Claim, q.By, b.Note) }, nil
 }
 
-func (s *Server) pushProgramme(q write) (any, *Problem) {
+func (s *Server) pushProgramme(q write) (job, *Problem) {
 	var prog ticket.Programme
 	if p := strict(q.Body, &prog); p != nil {
 		return nil, p
 	}
-	version, err := s.opt.Ledger.PushProgramme(q.Context(), prog)
-	return Pushed{Version: version}, s.outcome("push programme", err)
+	return func(w *ledger.Within) (any, error) {
+		version, err := w.PushProgramme(prog)
+		return Pushed{Version: version}, err
+	}, nil
 }
 
-func (s *Server) closeEvent(q write) (any, *Problem) {
+func (s *Server) closeEvent(q write) (job, *Problem) {
 	event := q.PathValue("event")
-	err := s.opt.Ledger.CloseEvent(q.Context(), event)
-	return Closed{Event: event}, s.outcome("close event", err)
+	return func(w *ledger.Within) (any, error) { return Closed{Event: event}, w.CloseEvent(event) }, nil
 }
 
-func (s *Server) putCodes(q write) (any, *Problem) {
+func (s *Server) putCodes(q write) (job, *Problem) {
 	hashes, p := readCodes(q.Header.Get("Content-Type"), q.Body)
 	if p != nil {
 		return nil, p
@@ -70,8 +74,11 @@ func (s *Server) putCodes(q write) (any, *Problem) {
 	if len(hashes) > ledger.MaxCodes {
 		return nil, problem(tooLarge, "%d codes; a list has at most %d", len(hashes), ledger.MaxCodes)
 	}
-	version, err := s.opt.Ledger.PutCodes(q.Context(), q.PathValue("event"), hashes)
-	return Pushed{Version: version, Codes: ticket.NewCodeList(hashes).Len()}, s.outcome("put codes", err)
+	list := ticket.NewCodeList(hashes)
+	return func(w *ledger.Within) (any, error) {
+		version, err := w.PutCodes(q.PathValue("event"), list)
+		return Pushed{Version: version, Codes: list.Len()}, err
+	}, nil
 }
 
 // codeList takes the two forms of a code list.
@@ -108,33 +115,29 @@ func readCodes(contentType string, body []byte) ([]ticket.ID, *Problem) {
 	return hashes, nil
 }
 
-func (s *Server) addGate(q write) (any, *Problem) {
+func (s *Server) addGate(q write) (job, *Problem) {
 	b := NewGate{Role: ledger.RoleGate}
 	if p := strict(q.Body, &b); p != nil {
 		return nil, p
 	}
-	g, err := s.opt.Ledger.EnrolGate(q.Context(), b.Place, b.Key, b.Role)
-	return g, s.outcome("enrol gate", err)
+	return func(w *ledger.Within) (any, error) { return w.EnrolGate(b.Place, b.Key, b.Role) }, nil
 }
 
 // changeGate is POST /v1/gates/{place or device}/swap, revoke or lost.
-func (s *Server) changeGate(q write) (any, *Problem) {
+func (s *Server) changeGate(q write) (job, *Problem) {
 	name := q.PathValue("name")
-	var g ledger.GateEntry
-	var err error
 	switch action := q.PathValue("action"); action {
 	case "swap":
 		var b Spare
 		if p := strict(q.Body, &b); p != nil {
 			return nil, p
 		}
-		g, err = s.opt.Ledger.SwapGate(q.Context(), name, b.Key)
+		return func(w *ledger.Within) (any, error) { return w.SwapGate(name, b.Key) }, nil
 	case "revoke":
-		g, err = s.opt.Ledger.RevokeGate(q.Context(), name)
+		return func(w *ledger.Within) (any, error) { return w.RevokeGate(name) }, nil
 	case "lost":
-		g, err = s.opt.Ledger.LostGate(q.Context(), name)
+		return func(w *ledger.Within) (any, error) { return w.LostGate(name) }, nil
 	default:
 		return nil, problem(notFound, "a gate can be swapped, revoked or lost, not %q", action)
 	}
-	return g, s.outcome("change gate", err)
 }
