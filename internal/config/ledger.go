@@ -31,6 +31,9 @@ type Ledger struct {
 	Webhooks []Webhook `toml:"webhook,omitempty"` // who sends webhooks here
 	Notify   []Notify  `toml:"notify,omitempty"`  // who is sent webhooks
 
+	Acquirer Acquirer    `toml:"acquirer"`         // what charges cards
+	Policies []PolicyRow `toml:"policy,omitempty"` // how endpoints answer a repeat
+
 	File string `toml:"-"` // where all this was read from
 }
 
@@ -65,6 +68,7 @@ func (l *Ledger) setDefaults() {
 	*l = Ledger{Role: RoleAll, DataDir: "/var/lib/ledgerd", Process: "1", MaxSize: 4e9}
 	l.HTTP.setDefaults()
 	l.NATS.setDefaults()
+	l.Acquirer.setDefaults()
 }
 
 func (h *HTTP) setDefaults() {
@@ -97,7 +101,7 @@ func LoadLedger(file string) (Ledger, error) {
 }
 
 func (l *Ledger) complete(dir string) {
-	for _, p := range []*string{&l.DataDir, &l.Enrolment, &l.TicketKey, &l.ProgrammeKey, &l.HTTP.Cert, &l.HTTP.Key, &l.NATS.UpstreamSeed} {
+	for _, p := range []*string{&l.DataDir, &l.Enrolment, &l.TicketKey, &l.ProgrammeKey, &l.HTTP.Cert, &l.HTTP.Key, &l.NATS.UpstreamSeed, &l.Acquirer.Key} {
 		resolve(p, dir)
 	}
 	for i := range l.Webhooks {
@@ -125,6 +129,7 @@ func (l *Ledger) check(r *report) {
 		r.keyFile("ticket_key", l.TicketKey)
 		r.keyFile("programme_key", l.existing(l.ProgrammeKey))
 		l.checkWebhooks(r)
+		l.checkOffice(r)
 	}
 	l.checkNATS(r)
 	l.checkCallers(r)
