@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"admitone/internal/ticket"
 )
 
 // problemBase is the stable beginning of every problem's type.
@@ -21,7 +23,10 @@ type Problem struct {
 	Status    int    `json:"status"`
 	Detail    string `json:"detail,omitempty"`     // what happened this time, and what to do
 	Field     string `json:"field,omitempty"`      // which part of the request is wrong, as in events[0].name
-	FirstSeen string `json:"first_seen,omitempty"` // replayed: when the same was first presented
+	FirstSeen string `json:"first_seen,omitempty"` // replayed, already-used, in-progress: when the same was first presented
+
+	Reason    ticket.Reason `json:"reason,omitempty"`     // of a claim: why the ticket is refused
+	FirstGate string        `json:"first_gate,omitempty"` // of a claim: the place where the ticket was first seen
 
 	RetryAfter int `json:"-"` // seconds, for the header of that name; 0: none
 }
@@ -52,6 +57,7 @@ const (
 	badSignature kind = "signature"
 	stale        kind = "stale"
 	forbidden    kind = "forbidden"
+	notLetIn     kind = "ticket-refused"
 	notFound     kind = "not-found"
 	badMethod    kind = "method"
 	replayed     kind = "replayed"
@@ -60,6 +66,8 @@ const (
 	keyReused    kind = "idempotency-key-reused"
 	inProgress   kind = "in-progress"
 	repeated     kind = "repeated"
+	alreadyUsed  kind = "already-used"
+	claimReused  kind = "claim-reused"
 	declined     kind = "declined"
 	unavailable  kind = "unavailable"
 	tooOften     kind = "rate"
@@ -98,6 +106,12 @@ func (k kind) status() (code int, title string) {
 		return http.StatusConflict, "The same request is being worked on"
 	case repeated:
 		return http.StatusConflict, "This was done before"
+	case alreadyUsed:
+		return http.StatusConflict, "The ticket was used before"
+	case claimReused:
+		return http.StatusUnprocessableEntity, "The claim id came with another ticket before"
+	case notLetIn:
+		return http.StatusForbidden, "The ticket is not let in"
 	case declined:
 		return http.StatusPaymentRequired, "The payment was declined"
 	case unavailable:

@@ -36,6 +36,8 @@ func (s *Server) routes() (http.Handler, error) {
 		"/v1/enrolment":                  {"GET": s.get(s.enrolment)},
 		"/v1/stats":                      {"GET": s.get(s.stats)},
 		"/v1/verdicts":                   {"GET": s.get(s.verdicts)},
+		"/v1/claims":                     {"POST": s.claim},
+		"/v1/claims/{claim}/annul":       {"POST": s.annul},
 		"/v1/orders":                     {"GET": s.selling(s.orders), "POST": s.once(EndpointOrders, s.sell)},
 		"/v1/orders.csv":                 {"GET": s.ordersCSV},
 		"/v1/orders/{id}":                {"GET": s.selling(s.order)},
@@ -80,6 +82,8 @@ func (s *Server) outcome(doing string, err error) *Problem {
 		return p
 	case errors.Is(err, ledger.ErrUnknown):
 		return s.internal(doing, err)
+	case errors.Is(err, ledger.ErrOther):
+		return problem(claimReused, "%s; nothing was changed: another ticket needs another claim id", told(err))
 	case errors.Is(err, ledger.ErrNotFound):
 		return problem(notFound, "%s", told(err))
 	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrDone), errors.Is(err, ledger.ErrLate):

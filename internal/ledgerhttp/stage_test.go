@@ -26,6 +26,7 @@ import (
 const (
 	readKey  = "read-me"
 	orderKey = "order-me"
+	tentKey  = "scan-me"
 )
 
 // stage is a server on a real ledger in memory, on loopback, with a clock that
@@ -86,6 +87,7 @@ func newStage(t *testing.T) *stage {
 		Callers: []Caller{
 			{Name: "page", Hash: sha256.Sum256([]byte(readKey)), Scopes: []string{ScopeRead}},
 			{Name: "box-office", Hash: sha256.Sum256([]byte(orderKey)), Scopes: []string{ScopeOrders}},
+			{Name: "tent", Hash: sha256.Sum256([]byte(tentKey)), Scopes: []string{ScopeClaims}, Place: "Tent"},
 		},
 		Signers: []Signer{
 			{Name: "boss", Public: testKey(1).Public().(ed25519.PublicKey), Scopes: []string{ScopeAdmin}},
