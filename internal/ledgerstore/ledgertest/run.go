@@ -33,17 +33,32 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 
 type suite struct {
 	*testing.T
-	store ledger.Store
+	store  ledger.Store
+	inside bool // of a write transaction
 }
 
 // in runs fn in a write transaction that must succeed.
 func (s *suite) in(fn func(tx ledger.Tx)) {
 	s.Helper()
-	err := s.store.Update(context.Background(), func(tx ledger.Tx) error {
-		fn(tx)
-		return nil
+	s.ok(s.update(func(tx ledger.Tx) error { fn(tx); return nil }))
+}
+
+// update runs fn in a write transaction. What ok is given within it is the
+// function's error: a store may have its reasons to run it again.
+func (s *suite) update(fn func(tx ledger.Tx) error) error {
+	return s.store.Update(context.Background(), func(tx ledger.Tx) (err error) {
+		s.inside = true
+		defer func() {
+			s.inside = false
+			if r := recover(); r != nil {
+				var is bool
+				if err, is = r.(error); !is {
+					panic(r)
+				}
+			}
+		}()
+		return fn(tx)
 	})
-	s.ok(err)
 }
 
 func (s *suite) see(fn func(tx ledger.Tx)) {
@@ -57,7 +72,11 @@ func (s *suite) see(fn func(tx ledger.Tx)) {
 
 func (s *suite) ok(err error) {
 	s.Helper()
-	if err != nil {
+	switch {
+	case err == nil:
+	case s.inside:
+		panic(err) // as far as update
+	default:
 		s.Fatal(err)
 	}
 }
@@ -262,7 +281,7 @@ var errUndo = errors.New("undo")
 
 func (s *suite) rollback() {
 	u := unit("fair", 1, 0)
-	err := s.store.Update(context.Background(), func(tx ledger.Tx) error {
+	err := s.update(func(tx ledger.Tx) error {
 		s.put(tx, claim("a", 1, u), 1)
 		s.ok(tx.PutSubject("x", ledger.SubjectRow{Version: 1, Source: "ledger/a"}))
 		_, err := tx.Seen().Claim(seen.Policy{Endpoint: "ticket", OnRepeat: seen.Refuse}, seen.Request{Key: seen.Key{Endpoint: "ticket", ID: "k"}, Holder: "h"})

@@ -52,9 +52,9 @@ create table claim (
     record_pos numeric(20) not null,
     since      bigint not null, -- when it first arrived
     answer     text collate "C" not null,
-    primary key (gate, run, pos)
+    primary key (gate, run, pos) -- a claim stands with one unit
 );
-create index claim_unit on claim (event, format, ticket, entry, gate, run, pos);
+create unique index claim_unit on claim (event, format, ticket, entry, gate, run, pos);
 
 -- Pending claims by the time at which they become overdue.
 create table due (

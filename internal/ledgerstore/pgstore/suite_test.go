@@ -1,0 +1,66 @@
+package pgstore_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"admitone/internal/ledger"
+	"admitone/internal/ledgerstore/ledgertest"
+	"admitone/internal/ledgerstore/pgstore"
+	"admitone/internal/office"
+	"admitone/internal/pgtest"
+	"admitone/internal/seen"
+	"admitone/internal/seen/seentest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// open opens a store that ends with the test. The test's server writes to no disk.
+func open(t testing.TB, o pgstore.Options) *pgstore.Store {
+	t.Helper()
+	o.Volatile = true
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s, err := pgstore.Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestLedger(t *testing.T) {
+	ledgertest.Run(t, func(t *testing.T) ledger.Store { return open(t, pgstore.Options{URL: pgtest.Database(t)}) })
+}
+
+func TestOffice(t *testing.T) {
+	ledgertest.RunOffice(t, func(t *testing.T) office.Books { return open(t, pgstore.Options{URL: pgtest.Database(t)}).Books() })
+}
+
+// TestSeen runs the suite of the seen table in this store's transactions: there
+// statements are put off and locks are held. One database serves all its parts.
+func TestSeen(t *testing.T) {
+	s := open(t, pgstore.Options{URL: pgtest.Database(t)})
+	seentest.Run(t, func(t *testing.T) seentest.Store {
+		for _, endpoint := range []string{"hook", "hooks", "order", "e", "es", "E"} {
+			err := s.Seen(context.Background(), func(tx seen.Tx) error {
+				for _, scope := range []string{"", "s", "event", "event2", "even", "s/", "si", "s\x00"} {
+					if _, err := tx.PruneScope(endpoint, scope, 1e6); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return seentest.Func(s.Seen)
+	})
+}
