@@ -65,6 +65,9 @@ func (o *Office) Ticket(ctx context.Context, id ticket.ID) (t Ticket, found bool
 	return t, found, err
 }
 
+// AccountOf is Office.Order within a transaction of the caller's.
+func AccountOf(tx Tx, id string) (Account, error) { return account(tx, id) }
+
 // account reads an order whole. Within an update it stays as it is until the commit.
 func account(tx Tx, id string) (a Account, err error) {
 	if len(id) > maxText || id == "" {

@@ -71,6 +71,9 @@ func (o *Office) Refund(ctx context.Context, in Intent, order string, r Return) 
 // GiveBack is Refund within a transaction of the caller's, for money that no
 // acquirer of ours moves: it writes the refund and revokes the tickets.
 func (o *Office) GiveBack(tx Tx, gates Gates, by, order string, r Return) (Money, error) {
+	if err := r.check(); err != nil {
+		return Money{}, err
+	}
 	m, err := o.plan(tx, gates, by, order, r)
 	if err != nil {
 		return m, err

@@ -38,14 +38,28 @@ func (e *Error) Error() string {
 // does not have by this very name, and values of another type. null is the same
 // as an absent field where that is a list, a map or a pointer; elsewhere it is
 // refused. Fields that are absent keep what v has. The error is an *Error.
-func Decode(b []byte, v any) error {
+func Decode(b []byte, v any) error { return start(b, v, refuse) }
+
+// DecodeKnown is Decode for documents of others, who may add fields when they like:
+// those that v does not have are passed over.
+func DecodeKnown(b []byte, v any) error { return start(b, v, ignore) }
+
+// unknown says what to do with a field that is not there.
+type unknown bool
+
+const (
+	refuse unknown = false
+	ignore unknown = true
+)
+
+func start(b []byte, v any, u unknown) error {
 	if err := check(b); err != nil {
 		return err
 	}
-	return decode("", bytes.TrimSpace(b), reflect.ValueOf(v).Elem())
+	return u.decode("", bytes.TrimSpace(b), reflect.ValueOf(v).Elem())
 }
 
-func decode(path string, raw json.RawMessage, v reflect.Value) error {
+func (u unknown) decode(path string, raw json.RawMessage, v reflect.Value) error {
 	switch kind := v.Kind(); {
 	case string(raw) == "null":
 		if kind != reflect.Pointer && kind != reflect.Slice && kind != reflect.Map && kind != reflect.Interface {
@@ -59,13 +73,13 @@ func decode(path string, raw json.RawMessage, v reflect.Value) error {
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
 		}
-		return decode(path, raw, v.Elem())
+		return u.decode(path, raw, v.Elem())
 	case kind == reflect.Struct:
-		return object(path, raw, v)
+		return u.object(path, raw, v)
 	case kind == reflect.Map:
-		return entries(path, raw, v)
+		return u.entries(path, raw, v)
 	default:
-		return list(path, raw, v)
+		return u.list(path, raw, v)
 	}
 }
 
@@ -114,14 +128,18 @@ func wanted(t reflect.Type) string {
 	return "another kind of value"
 }
 
-func object(path string, raw json.RawMessage, v reflect.Value) error {
+func (u unknown) object(path string, raw json.RawMessage, v reflect.Value) error {
 	fields := names(v.Type())
 	return members(path, raw, func(name string, value json.RawMessage) error {
 		index, ok := fields[name]
-		if !ok {
+		switch {
+		case ok:
+		case u == ignore:
+			return nil
+		default:
 			return &Error{join(path, name), "no such field" + known(fields)}
 		}
-		return decode(join(path, name), value, v.FieldByIndex(index))
+		return u.decode(join(path, name), value, v.FieldByIndex(index))
 	})
 }
 
@@ -153,7 +171,7 @@ func known(fields map[string][]int) string {
 	return "; there are " + strings.Join(all, ", ")
 }
 
-func entries(path string, raw json.RawMessage, v reflect.Value) error {
+func (u unknown) entries(path string, raw json.RawMessage, v reflect.Value) error {
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(v.Type()))
 	}
@@ -163,7 +181,7 @@ func entries(path string, raw json.RawMessage, v reflect.Value) error {
 			return err
 		}
 		entry := reflect.New(v.Type().Elem()).Elem()
-		if err := decode(join(path, name), value, entry); err != nil {
+		if err := u.decode(join(path, name), value, entry); err != nil {
 			return err
 		}
 		v.SetMapIndex(key, entry)
@@ -201,7 +219,7 @@ func members(path string, raw json.RawMessage, fn func(name string, value json.R
 
 // list decodes element by element only where that tells which one is wrong: a
 // list of codes has a million of them.
-func list(path string, raw json.RawMessage, v reflect.Value) error {
+func (u unknown) list(path string, raw json.RawMessage, v reflect.Value) error {
 	if raw[0] != '[' {
 		return &Error{path, "a list belongs here, in brackets"}
 	}
@@ -219,7 +237,7 @@ func list(path string, raw json.RawMessage, v reflect.Value) error {
 			return &Error{at, err.Error()}
 		}
 		entry := reflect.New(v.Type().Elem()).Elem()
-		if err := decode(at, value, entry); err != nil {
+		if err := u.decode(at, value, entry); err != nil {
 			return err
 		}
 		v.Set(reflect.Append(v, entry))

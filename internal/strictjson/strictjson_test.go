@@ -46,6 +46,21 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestDecodeKnown: what others add is passed over, and checked all the same.
+func TestDecodeKnown(t *testing.T) {
+	var got doc
+	err := strictjson.DecodeKnown([]byte(`{"new":{"a":[1]},"id":"x","list":[{"name":"a","more":null}]}`), &got)
+	if err != nil || got.ID != "x" || len(got.List) != 1 || got.List[0].Name != "a" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for body, field := range map[string]string{`{"new":{"a":1,"a":2}}`: "new.a", `{"ID":"x","id":1}`: "id", "{\"new\":\"\xff\"}": ""} {
+		var e *strictjson.Error
+		if err := strictjson.DecodeKnown([]byte(body), new(doc)); !errors.As(err, &e) || e.Field != field {
+			t.Errorf("%q: %v, want field %q", body, err, field)
+		}
+	}
+}
+
 // TestEveryErrorNamesItsField: what is wrong is named by its path, and none of
 // the texts of the document is in the error.
 func TestEveryErrorNamesItsField(t *testing.T) {
