@@ -21,6 +21,7 @@ import (
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerhttp"
 	"admitone/internal/ledgerstore"
+	"admitone/internal/office"
 	"admitone/internal/wire"
 	"admitone/internal/wire/broker"
 )
@@ -40,10 +41,15 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
-	l, err := ledger.New(ledgerstore.New(file), ledger.Options{
+	store := ledgerstore.New(file)
+	l, err := ledger.New(store, ledger.Options{
 		Process: c.Process, Now: time.Now, Log: log, ProgrammeKey: programmeKey, DeviceID: wire.DeviceID,
 		Demo: c.Demo, TicketKey: ticketKey,
 	})
+	if err != nil {
+		return err
+	}
+	box, err := openOffice(c, l, store.Books(), log)
 	if err != nil {
 		return err
 	}
@@ -57,7 +63,7 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
-	api, ln, err := openHTTP(c, l, enrolment, log)
+	api, ln, err := openHTTP(c, l, box, enrolment, log)
 	if err != nil {
 		return err
 	}
@@ -68,6 +74,7 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	log.Info("ledger serves", "http", ln.Addr().String(), "process", c.Process, "pid", os.Getpid())
 	eg.Go(func() error { return l.Run(ctx) })
 	eg.Go(func() error { return serving.Run(ctx) })
+	eg.Go(func() error { return box.Run(ctx) })
 	eg.Go(func() error { return api.Run(ctx, ln) })
 	eg.Go(func() error { return watch.Run(ctx) })
 	return eg.Wait()
@@ -146,8 +153,8 @@ func connect(ctx context.Context, eg *errgroup.Group, c config.Ledger, log *slog
 	return conn, e, err
 }
 
-func openHTTP(c config.Ledger, l *ledger.Ledger, e ledgerhttp.Enrolment, log *slog.Logger) (*ledgerhttp.Server, net.Listener, error) {
-	o := ledgerhttp.Options{Ledger: l, Now: time.Now, Log: log, Enrolment: e}
+func openHTTP(c config.Ledger, l *ledger.Ledger, box *office.Office, e ledgerhttp.Enrolment, log *slog.Logger) (*ledgerhttp.Server, net.Listener, error) {
+	o := ledgerhttp.Options{Ledger: l, Now: time.Now, Log: log, Enrolment: e, Office: box, Policies: policies(c)}
 	for _, k := range c.Callers {
 		caller := ledgerhttp.Caller{Name: k.Name, Place: k.Place, NotBefore: k.NotBefore, NotAfter: k.NotAfter}
 		if _, err := hex.Decode(caller.Hash[:], []byte(k.KeySHA256)); err != nil {
