@@ -4,13 +4,11 @@ package camera
 
 import (
 	"context"
+	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // virtual is the kernel's virtual camera, which shows test pictures.
@@ -106,20 +104,39 @@ func TestKernelBusyCameraLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestKernelNodeWithoutACamera: the kernel refuses ten thousand times to open it.
-func TestKernelNodeWithoutACamera(t *testing.T) {
-	node := filepath.Join(t.TempDir(), "video0")
-	if err := unix.Mknod(node, unix.S_IFCHR|0o600, int(unix.Mkdev(videoMajor, 63))); err != nil {
+// cidDisconnect is the button of the virtual camera that pulls it out
+// (VIVID_CID_DISCONNECT of the kernel's vivid-ctrls.c); the last who closes it plugs
+// it in again.
+const cidDisconnect = 0x00f0f041
+
+// TestKernelUnpluggedCamera: ten thousand tries to open one that is gone, while
+// somebody still holds it, and it works when it is back.
+func TestKernelUnpluggedCamera(t *testing.T) {
+	holder, err := openDevice(virtual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.SetControl(cidDisconnect, 1); err != nil {
 		t.Fatal(err)
 	}
 	before := files(t)
 	for range 10_000 {
-		if _, err := openDevice(node); err == nil {
-			t.Fatal("it opens")
+		if _, err := openDevice(virtual); !errors.Is(err, errGone) {
+			t.Fatalf("open: %v", err)
 		}
 	}
 	if after := files(t); after > before {
 		t.Errorf("%d files before, %d after", before, after)
+	}
+	if err := holder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cam, err := NewV4L2(V4L2Options{Device: virtual, Width: 1280, Height: 720})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, cam, 1); n == 0 {
+		t.Error(cam.State())
 	}
 }
 

@@ -18,7 +18,7 @@ func virtPins() pins { return pins{relay: 0, light: 2, passage: 1, emergency: 4,
 
 // TestVirt: the kernel's GPIO character device on a chip with interrupts.
 func TestVirt(t *testing.T) {
-	r := boot(t, Virt(), readers)
+	r := boot(t, Virt(), readers, cameras)
 	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, user: gateUser, pins: virtPins(), pixels: "GREY", pulse: time.Second}
 	t.Run("YUYV", func(t *testing.T) {
 		s := s
@@ -48,6 +48,7 @@ func TestVirt(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) { r.stopped(t, s) })
 	t.Run("both killed", func(t *testing.T) { r.bothKilled(t, s) })
 	t.Run("typing scanners", func(t *testing.T) { r.kernelTests(t, readers) })
+	t.Run("cameras", func(t *testing.T) { r.kernelTests(t, cameras) })
 	t.Run("doctor", func(t *testing.T) {
 		r.doctor(t, s, "turnstile of lane 1", "driver gpiochip, "+r.Board.Chip)
 		r.doctor(t, s, "camera of lane 1", "vivid (vivid, platform:vivid-000): GREY 1280x720 at 24/s")
@@ -117,14 +118,19 @@ func (r *rig) levelFirst(t *testing.T, s setup) {
 
 // TestVirt32: the structures of a 32-bit kernel.
 func TestVirt32(t *testing.T) {
-	r := boot(t, Virt32(), readers)
+	r := boot(t, Virt32(), readers, cameras)
 	s := setup{turnstile: `driver = "gpiochip"` + "\n" + `chip = "` + r.Board.Chip + `"`, user: gateUser, pins: virtPins(), pixels: "YUYV", pulse: time.Second}
 	t.Run("admits", func(t *testing.T) { r.admits(t, s) })
 	t.Run("typing scanners", func(t *testing.T) { r.kernelTests(t, readers) })
+	t.Run("cameras", func(t *testing.T) { r.kernelTests(t, cameras) })
 }
 
-// readers is the package whose tests play keyboards to the kernel.
-const readers = "admitone/hardware/reader"
+// Packages that have tests for such a kernel: with keyboards that they play to it,
+// and with its virtual camera.
+const (
+	readers = "admitone/hardware/reader"
+	cameras = "admitone/hardware/camera"
+)
 
 // kernelTests runs those tests of a package that need this kernel: each must pass,
 // and none may be skipped.
