@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -67,11 +69,15 @@ func brokerOptions(c config.Ledger, log *slog.Logger, listKey ed25519.PublicKey)
 	if err != nil {
 		return o, err
 	}
-	// The certificate first: a key file alone says that both are there.
-	if err := os.WriteFile(o.CertFile, cert, 0o644); err != nil {
+	// The certificate first: a key file alone says that both are there. One without
+	// its key is what a power cut left.
+	if err := os.Remove(o.CertFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return o, fmt.Errorf("write broker's certificate: %w", err)
 	}
-	if err := os.WriteFile(o.KeyFile, key, 0o600); err != nil {
+	if err := config.WriteNew(o.CertFile, cert, 0o644); err != nil {
+		return o, fmt.Errorf("write broker's certificate: %w", err)
+	}
+	if err := config.WriteNew(o.KeyFile, key, 0o600); err != nil {
 		return o, fmt.Errorf("write broker's key: %w", err)
 	}
 	return o, nil

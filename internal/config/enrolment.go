@@ -51,26 +51,7 @@ func WriteEnrolment(file string, e Enrolment) error {
 	if err := toml.NewEncoder(&b).Encode(e); err != nil {
 		return fmt.Errorf("encode enrolment: %w", err)
 	}
-	return writeSecret(file, b.Bytes())
-}
-
-// writeSecret creates a file that only its owner can read.
-func writeSecret(file string, b []byte) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("write secret: %w", err)
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return fmt.Errorf("write secret: %w", err)
-	}
-	return nil
+	return WriteNew(file, b.Bytes(), 0o600)
 }
 
 func (e *Enrolment) check(r *report) {

@@ -44,7 +44,7 @@ func WriteKey(file string, k ed25519.PrivateKey) error {
 	if err != nil {
 		return fmt.Errorf("encode key: %w", err)
 	}
-	return writeSecret(file, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}))
+	return WriteNew(file, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), 0o600)
 }
 
 // EnsureKey reads a private key file, and makes it first where there is none.
