@@ -79,8 +79,9 @@ func (l *learner) again(a ticket.Arrival, was []byte) error {
 	}
 	l.out.Forked = append(l.out.Forked, *a.Record.Claim)
 	old, err := ticket.DecodeRecord(was)
-	if err != nil || old.Claim == nil || old.Claim.ID != a.Record.Claim.ID || !ticket.Wins(*a.Record.Claim, *old.Claim) {
-		return nil
+	c := a.Record.Claim
+	if err != nil || old.Claim == nil || old.Claim.ID != c.ID || old.Claim.Unit != c.Unit || !ticket.Wins(*c, *old.Claim) {
+		return nil // of two units the first stays: its row points here
 	}
 	if err := l.tx.Put(bLog, logKey(a.Stream, a.Pos), a.Raw); err != nil {
 		return err

@@ -25,6 +25,11 @@ func open(t *testing.T, s kv.Store, device ticket.Source) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := st.Check(); err != nil && !errors.Is(err, kv.ErrUnknown) && !errors.Is(err, kv.ErrClosed) {
+			t.Error(err)
+		}
+	})
 	return st
 }
 
