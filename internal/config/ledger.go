@@ -7,7 +7,7 @@ type Ledger struct {
 	Role    Role   `toml:"role,omitempty"`     // default all
 	DataDir string `toml:"data_dir,omitempty"` // default /var/lib/ledgerd
 	Process string `toml:"process,omitempty"`  // this process among several on one store; default 1
-	MaxSize Size   `toml:"max_size,omitempty"` // of the store; default 4GB
+	MaxSize Size   `toml:"max_size,omitempty"` // of the file of driver bolt; default 4GB
 	Demo    bool   `toml:"demo,omitempty"`     // accept keys that are marked demo: their private halves are public
 
 	// Enrolment is what makes a venue's broker: its key, and the brokers it is a
@@ -23,6 +23,7 @@ type Ledger struct {
 	// signed with; default DATA_DIR/programme.key, made at the first start.
 	ProgrammeKey string `toml:"programme_key,omitempty"`
 
+	Store   Store    `toml:"store"`
 	HTTP    HTTP     `toml:"http"`
 	NATS    NATS     `toml:"nats"`
 	Callers []Caller `toml:"caller,omitempty"`
@@ -35,6 +36,8 @@ type Ledger struct {
 	Policies []PolicyRow `toml:"policy,omitempty"` // how endpoints answer a repeat
 
 	File string `toml:"-"` // where all this was read from
+
+	named string `toml:"-"` // the programme key, as the file names it
 }
 
 // HTTP is the API, the page and the metrics.
@@ -66,6 +69,7 @@ func (n NATS) Plain() bool { return plain(n.Upstream) }
 
 func (l *Ledger) setDefaults() {
 	*l = Ledger{Role: RoleAll, DataDir: "/var/lib/ledgerd", Process: "1", MaxSize: 4e9}
+	l.Store.setDefaults()
 	l.HTTP.setDefaults()
 	l.NATS.setDefaults()
 	l.Acquirer.setDefaults()
@@ -101,7 +105,7 @@ func LoadLedger(file string) (Ledger, error) {
 }
 
 func (l *Ledger) complete(dir string) {
-	for _, p := range []*string{&l.DataDir, &l.Enrolment, &l.TicketKey, &l.ProgrammeKey, &l.HTTP.Cert, &l.HTTP.Key, &l.NATS.UpstreamSeed, &l.Acquirer.Key} {
+	for _, p := range []*string{&l.DataDir, &l.Enrolment, &l.TicketKey, &l.ProgrammeKey, &l.HTTP.Cert, &l.HTTP.Key, &l.NATS.UpstreamSeed, &l.Acquirer.Key, &l.Store.URLFile} {
 		resolve(p, dir)
 	}
 	for i := range l.Webhooks {
@@ -111,7 +115,7 @@ func (l *Ledger) complete(dir string) {
 	for i := range l.Notify {
 		resolve(&l.Notify[i].Secrets, dir)
 	}
-	if l.ProgrammeKey == "" {
+	if l.named = l.ProgrammeKey; l.named == "" {
 		l.ProgrammeKey = filepath.Join(l.DataDir, "programme.key")
 	}
 }
@@ -125,6 +129,7 @@ func (l *Ledger) check(r *report) {
 		r.addf("max_size", "set it to at least "+minStore.String(), "%s is too small for a store", l.MaxSize)
 	}
 	if l.Role != RoleBroker {
+		l.checkStore(r)
 		l.checkHTTP(r)
 		r.keyFile("ticket_key", l.TicketKey)
 		r.keyFile("programme_key", l.existing(l.ProgrammeKey))
