@@ -54,6 +54,9 @@ func (t *txn) acknowledge(id, note, by string) (out Conflict, replayed bool, err
 	if err := t.PutConflict(row); err != nil {
 		return out, false, err
 	}
+	if err := t.tell(ConflictNoted, out); err != nil {
+		return out, false, err
+	}
 	t.say(func() { t.l.log.Info("conflict acknowledged", "conflict", id, "by", by) })
 	result, err := json.Marshal(out)
 	if err != nil {

@@ -105,6 +105,9 @@ func (t *txn) alarm(a Alarm, about string) error {
 	if err := t.PutAlarm(a); err != nil {
 		return fmt.Errorf("store alarm: %w", err)
 	}
+	if err := t.tell(AlarmRaised, a.Report()); err != nil {
+		return err
+	}
 	ev, err := t.event(cmp.Or(a.Event, noEvent))
 	if err != nil {
 		return err
@@ -261,7 +264,10 @@ func (t *txn) endOverdue(c ticket.Claim, due int64) error {
 		return err
 	}
 	a.Over = t.now.UnixNano()
-	return t.PutAlarm(a)
+	if err := t.PutAlarm(a); err != nil {
+		return err
+	}
+	return t.tell(AlarmOver, a.Report())
 }
 
 // askSkew compares the clock of a claim that was made just now with the ledger's.

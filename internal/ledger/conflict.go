@@ -85,6 +85,9 @@ func (t *txn) settleConflict(u *unitState, v ticket.View) error {
 	if err := t.PutConflict(now); err != nil {
 		return fmt.Errorf("store conflict: %w", err)
 	}
+	if err := t.tellConflict(known, now); err != nil {
+		return err
+	}
 	return t.countConflict(was.State, now.State, v.Unit.Event)
 }
 

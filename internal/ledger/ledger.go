@@ -46,6 +46,10 @@ type Options struct {
 	// it no gate can be enrolled.
 	DeviceID func(publicKey string) (ticket.Source, error)
 
+	// Tell passes on what other systems are told, within the transaction that makes
+	// it true; nil: nobody is told.
+	Tell func(tx Tx, n News) error
+
 	// NewRun gives 64 random bits; nil: from crypto/rand.
 	NewRun func() ticket.Run
 
