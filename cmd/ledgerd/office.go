@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -60,6 +61,15 @@ func policies(c config.Ledger) ledgerhttp.Policies {
 
 // counter is the ledger as the office sees it.
 type counter struct{ *ledger.Ledger }
+
+// Programme is office.Ledger.Programme: before there is one, nothing is on.
+func (c counter) Programme(ctx context.Context) (ticket.Programme, error) {
+	p, err := c.Ledger.Programme(ctx)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return ticket.Programme{}, nil
+	}
+	return p, err
+}
 
 // Within is office.Ledger.Within: the stores' transactions are both the ledger's
 // and the office's.

@@ -43,7 +43,7 @@ type Policies map[string]Policy
 // Policy is one row of the policy table.
 type Policy struct {
 	seen.Policy
-	RepeatStatus int // of the answer to a repeat that is refused; 0: 409
+	RepeatStatus int // of the answer to a repeat that is refused: 409, or 200 with a Duplicate; 0: 409
 }
 
 // policy gives an endpoint's row: the configuration's, or the one of the
@@ -165,13 +165,27 @@ func (s *Server) reply(w http.ResponseWriter, endpoint string, r office.Reply) {
 		p.RetryAfter = 1
 		p.write(w)
 	default:
-		p := problem(repeated, "this was done at %s, and a repeat is refused here", stamp(r.Row.FirstSeen))
-		p.FirstSeen = stamp(r.Row.FirstSeen)
-		if status := s.policy(endpoint).RepeatStatus; status != 0 {
-			p.Status = status
-		}
-		p.write(w)
+		s.repeated(w, s.policy(endpoint), r.Row.FirstSeen)
 	}
+}
+
+// repeated refuses a repeat, in the status of its policy row: for those who give up
+// at anything but a success it is one, that says what happened.
+func (s *Server) repeated(w http.ResponseWriter, p Policy, firstSeen time.Time) {
+	if p.RepeatStatus == http.StatusOK {
+		s.answer(w, http.StatusOK, Duplicate{Status: "duplicate", FirstSeen: stamp(firstSeen)}, nil)
+		return
+	}
+	no := problem(repeated, "this was done at %s, and a repeat is refused here", stamp(firstSeen))
+	no.FirstSeen = stamp(firstSeen)
+	no.write(w)
+}
+
+// Duplicate is the answer to a repeat that was not executed, where its policy row
+// wants a success.
+type Duplicate struct {
+	Status    string `json:"status"` // duplicate
+	FirstSeen string `json:"first_seen"`
 }
 
 // officeProblem tells why the office did nothing.

@@ -35,6 +35,7 @@ type stage struct {
 	t      *testing.T
 	mem    *kv.Mem
 	ledger *ledger.Ledger
+	box    *box
 	server *Server
 	url    string
 	log    lockedBuffer
@@ -82,8 +83,9 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.box = newBox(s, store.Books(), log)
 	srv, err := New(Options{
-		Ledger: s.ledger, Now: s.Now, Log: log,
+		Ledger: s.ledger, Now: s.Now, Log: log, Office: s.box, Policies: s.box.policies,
 		Callers: []Caller{
 			{Name: "page", Hash: sha256.Sum256([]byte(readKey)), Scopes: []string{ScopeRead}},
 			{Name: "box-office", Hash: sha256.Sum256([]byte(orderKey)), Scopes: []string{ScopeOrders}},
