@@ -5,25 +5,33 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 
 	"admitone/internal/kv"
 )
 
-// batch is what the functions on one bbolt transaction have read and written. The
-// transaction itself is written to at the end, by apply: so a row that several
-// functions read is looked for once, one that they write is written once, and an
-// undo is to forget.
+// batch is what the functions of one commit have read and written. The file is
+// written to when all of them have run: so a row that several functions read is
+// looked for once, one that they write is written once, an undo is to forget, and
+// the functions of the next commit need not wait for the disk.
 type batch struct {
-	tx     *bbolt.Tx
-	keep   bool // rows that were read, too: in write transactions, whose functions share them
+	file   *File
+	tx     *bbolt.Tx // for reading
+	keep   bool      // rows that were read, too: not in a View, which may read any number
 	tables map[string]*table
-	broken error // bbolt met a damaged page: this transaction must not be committed
-}
+	broken error // bbolt met a damaged page: nothing of this may be committed
+	full   bool  // functions may not grow the store
+	fns    int   // functions that ran
 
-func newBatch(tx *bbolt.Tx, keep bool) *batch {
-	return &batch{tx: tx, keep: keep, tables: make(map[string]*table)}
+	// changes are what the file has to take. They are listed when all functions
+	// have run, by the flush or by the batch that inherits them, whichever is first.
+	changes func() []change
+
+	before *batch      // what this one has inherited from; nil: from none
+	failed error       // of the flush, once it has ended
+	ended  atomic.Bool // the flush has, and is in the file or has failed
 }
 
 // table is the part of a batch that is in one bucket.
@@ -43,7 +51,7 @@ type row struct {
 	key     []byte
 	was     []byte // as stored in the file, in its memory; nil: absent
 	sound   bool   // was has been checked
-	is      []byte // with room for the header, which apply fills in; nil: absent
+	is      []byte // with room for the header, which only apply fills in; nil: absent
 	written bool   // is counts, not was
 }
 
@@ -120,49 +128,73 @@ func (r *row) changed() bool {
 	return r.is == nil || len(r.was) != len(r.is) || !bytes.Equal(r.was[header:], r.is[header:])
 }
 
-// apply writes all that the functions changed to the transaction, in the order of
-// the keys. It reports whether that was anything.
-func (b *batch) apply() (dirty bool, err error) {
-	defer b.catch(&err)
-	for _, name := range slices.Sorted(maps.Keys(b.tables)) {
-		t := b.tables[name]
-		for _, r := range t.rows {
-			if !r.changed() {
-				continue
-			}
-			dirty = true
-			if err := t.put(b.tx, r); err != nil {
-				return dirty, err
-			}
-		}
-	}
-	return dirty, nil
+// change is a row that the file has to take.
+type change struct {
+	bucket string
+	row    *row
 }
 
-func (t *table) put(tx *bbolt.Tx, r *row) (err error) {
-	if t.bucket == nil {
-		if t.bucket, err = tx.CreateBucket([]byte(t.name)); err != nil {
-			return fmt.Errorf("make bucket %s: %w", t.name, err)
+// list gives the changes in the order of buckets and keys.
+func (b *batch) list() []change {
+	var out []change
+	for _, name := range slices.Sorted(maps.Keys(b.tables)) {
+		for _, r := range b.tables[name].rows {
+			if r.changed() {
+				out = append(out, change{name, r})
+			}
 		}
 	}
-	if r.is == nil {
-		err = t.bucket.Delete(r.key)
-	} else {
-		sealIn(t.name, r.key, r.is)
-		err = t.bucket.Put(r.key, r.is)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s/%x: %w", t.name, r.key, err)
+	return out
+}
+
+// inherit takes the changes of a batch whose functions have all run as what the
+// file holds.
+func (b *batch) inherit(from *batch) (err error) {
+	defer b.catch(&err)
+	b.before = from
+	for _, c := range from.changes() {
+		t := b.table(c.bucket)
+		t.rows = append(t.rows, &row{key: c.row.key, was: c.row.is, sound: true})
 	}
 	return nil
 }
 
-// catch turns a panic of bbolt into damage. bbolt panics, or faults where the
-// caller has set debug.SetPanicOnFault, on pages that make no sense, and on a
-// mapped page that the disk cannot give.
+// apply writes changes to a transaction.
+func apply(tx *bbolt.Tx, changes []change) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = damage(r)
+		}
+	}()
+	for _, c := range changes {
+		b := tx.Bucket([]byte(c.bucket))
+		if b == nil {
+			if b, err = tx.CreateBucket([]byte(c.bucket)); err != nil {
+				return fmt.Errorf("make bucket %s: %w", c.bucket, err)
+			}
+		}
+		if c.row.is == nil {
+			err = b.Delete(c.row.key)
+		} else {
+			sealIn(c.bucket, c.row.key, c.row.is)
+			err = b.Put(c.row.key, c.row.is)
+		}
+		if err != nil {
+			return fmt.Errorf("write %s/%x: %w", c.bucket, c.row.key, err)
+		}
+	}
+	return nil
+}
+
+// catch turns a panic of bbolt into damage, and breaks the batch.
 func (b *batch) catch(err *error) {
 	if r := recover(); r != nil {
-		b.broken = fmt.Errorf("read page: %v: %w", r, kv.ErrCorrupt)
+		b.broken = damage(r)
 		*err = b.broken
 	}
 }
+
+// damage is what a panic of bbolt means. It panics, or faults where the caller has
+// set debug.SetPanicOnFault, on pages that make no sense, and on a mapped page that
+// the disk cannot give.
+func damage(r any) error { return fmt.Errorf("read page: %v: %w", r, kv.ErrCorrupt) }

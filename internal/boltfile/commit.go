@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 
 	"go.etcd.io/bbolt"
@@ -13,43 +14,87 @@ import (
 	"admitone/internal/kv"
 )
 
-// commit is the group's kv.Commit.
-func (f *File) commit(fns []func(kv.Tx) error) []error {
+// begin is what the group's batches begin with. A commit that is being flushed
+// meanwhile is not in the file yet, or not for certain: what it changes stands in
+// the batch from the start, as if read.
+func (f *File) begin() kv.Batch {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	errs := make([]error, len(fns))
-	tx, err := f.db.Begin(true)
-	if err != nil {
-		return kv.Settle(errs, fmt.Errorf("begin transaction: %w", err))
+	before := f.newest
+	ended := before == nil || before.ended.Load() // looked at first: then the file shows it
+	b := &batch{file: f, keep: true, tables: make(map[string]*table)}
+	b.changes, f.newest = sync.OnceValue(b.list), b
+	if b.tx, b.broken = f.db.Begin(false); b.broken != nil {
+		b.broken = fmt.Errorf("begin transaction: %w", b.broken)
+		return b
 	}
-	defer func() { _ = abandon(tx) }() // of no effect after a commit
-	dirty, err := f.runAll(tx, fns, errs)
-	if err != nil || !dirty {
-		return kv.Settle(errs, err)
+	b.full = f.live(b.tx) >= f.max
+	if !ended {
+		_ = b.inherit(before) // its error is in b.broken
 	}
-	return kv.Settle(errs, f.flush(tx, len(fns)))
+	return b
 }
 
-// runAll runs the functions, and undoes those that fail or may not grow the store.
-// It reports whether the file has to change, and an error where the transaction as a
-// whole is of no use: nothing was written then.
-func (f *File) runAll(tx *bbolt.Tx, fns []func(kv.Tx) error, errs []error) (dirty bool, err error) {
-	full := f.live(tx) >= f.max
-	b := newBatch(tx, true)
-	for i, fn := range fns {
-		t := &txn{batch: b, writable: true}
-		errs[i] = fn(t)
-		t.done = true
-		if errs[i] == nil && full && t.grown > 0 {
-			errs[i] = fmt.Errorf("write %d bytes more: %w", t.grown, kv.ErrFull)
-		}
-		if b.broken != nil {
-			return false, b.broken
-		}
-		if errs[i] != nil {
-			t.rollBack()
-		}
+// Run is kv.Batch.Run. A function that may not grow the store is undone, too.
+func (b *batch) Run(fn func(kv.Tx) error) error {
+	if b.broken != nil {
+		return b.broken
 	}
-	return b.apply()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	t := &txn{batch: b, writable: true}
+	b.fns++
+	err := fn(t)
+	t.done = true
+	if err == nil && b.full && t.grown > 0 {
+		err = fmt.Errorf("write %d bytes more: %w", t.grown, kv.ErrFull)
+	}
+	if b.broken != nil {
+		return b.broken
+	}
+	if err != nil {
+		t.rollBack()
+	}
+	return err
+}
+
+// Flush is kv.Batch.Flush.
+func (b *batch) Flush() error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	b.failed = b.commit()
+	b.ended.Store(true)
+	return b.failed
+}
+
+// commit writes what the functions changed, if anything, to a bbolt transaction of
+// its own.
+func (b *batch) commit() error {
+	switch {
+	case b.broken != nil:
+		return b.broken
+	case b.before != nil && b.before.failed != nil:
+		return fmt.Errorf("the commit before, whose writes were read: %w", b.before.failed)
+	}
+	b.before = nil
+	changes := b.changes()
+	b.Drop() // or the pages of the commit before would stay in use
+	if len(changes) == 0 {
+		return nil
+	}
+	tx, err := b.file.db.Begin(true)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	defer func() { _ = abandon(tx) }() // of no effect after a commit
+	if err := apply(tx, changes); err != nil {
+		return err // of a damaged page: nothing was written
+	}
+	return b.file.flush(tx, b.fns)
+}
+
+// Drop is kv.Batch.Drop.
+func (b *batch) Drop() {
+	if b.tx != nil {
+		_ = abandon(b.tx)
+	}
 }
 
 // flush makes the transaction durable. While it runs no View begins: bbolt shows

@@ -126,8 +126,10 @@ func TestViewAfterFailure(t *testing.T) {
 	t.Parallel()
 	f := openAt(t, temp(t), options())
 	f.commitTx = func(tx *bbolt.Tx) error { return errors.Join(commitBolt(tx), syscall.EIO) }
-	if errs := f.commit([]func(kv.Tx) error{putRow(0)}); !errors.Is(errs[0], kv.ErrUnknown) {
-		t.Errorf("commit: %v, want ErrUnknown", errs[0])
+	b := f.begin()
+	defer b.Drop()
+	if err := errors.Join(b.Run(putRow(0)), b.Flush()); !errors.Is(err, kv.ErrUnknown) {
+		t.Errorf("commit: %v, want ErrUnknown", err)
 	}
 	if err := f.View(func(kv.Tx) error { return nil }); !errors.Is(err, kv.ErrUnknown) {
 		t.Errorf("view: %v, want ErrUnknown", err)

@@ -18,12 +18,13 @@ import (
 
 // File is an open store.
 type File struct {
-	db    *bbolt.DB
-	lock  *os.File
-	group *kv.Group
-	max   int64 // Options.MaxSize
-	meta  meta
-	fresh bool
+	db     *bbolt.DB
+	lock   *os.File
+	group  *kv.Group
+	newest *batch // of the group, for its leaders
+	max    int64  // Options.MaxSize
+	meta   meta
+	fresh  bool
 
 	// visible keeps Views from beginning while a commit flushes. Once begun they
 	// have their own snapshot and need it no more.
@@ -37,7 +38,7 @@ type File struct {
 
 func newFile(db *bbolt.DB, limit int64, m meta, fresh bool) *File {
 	f := &File{db: db, max: limit, meta: m, fresh: fresh, commitTx: commitBolt}
-	f.group = kv.NewGroup(f.commit)
+	f.group = kv.NewGroup(f.begin)
 	return f
 }
 
@@ -55,7 +56,7 @@ func (f *File) View(fn func(kv.Tx) error) error {
 	}
 	defer func() { _ = abandon(tx) }()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	t := &txn{batch: newBatch(tx, false)}
+	t := &txn{batch: &batch{tx: tx, tables: make(map[string]*table)}}
 	defer func() { t.done = true }()
 	return fn(t)
 }

@@ -84,7 +84,7 @@ func (o Options) bolt() *bbolt.Options {
 		PageSize:        pageSize,
 		FreelistType:    bbolt.FreelistMapType,
 		NoFreelistSync:  !o.SyncFreelist,
-		InitialMmapSize: int(o.hard()), // no remapping, for which all readers would have to end
+		InitialMmapSize: int(o.hard()) + 1, // no remapping, for which all readers would have to end
 		MaxSize:         int(o.hard()),
 		Logger:          logger{o.Log},
 	}

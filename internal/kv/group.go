@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 )
 
@@ -12,33 +13,34 @@ import (
 // the first of them waits for the others to run, and the pages one commit writes.
 const MaxGroup = 256
 
-// Commit runs the functions in order in one write transaction, undoes the writes
-// of those that return an error, makes the rest durable, and gives one error per
-// function. Where the commit fails, Settle gives the errors.
-type Commit func(fns []func(Tx) error) []error
+// Batch is one commit in the making, of which a Group runs the functions.
+type Batch interface {
+	// Run runs a function, and undoes its writes where it returns an error.
+	Run(fn func(Tx) error) error
 
-// Settle gives the errors of the functions of one commit, in place. Where the
-// commit failed its error is everybody's, also of those that wrote nothing: what
-// they read may have been written by others in the same transaction.
-func Settle(errs []error, commit error) []error {
-	if commit != nil {
-		for i := range errs {
-			errs[i] = commit
-		}
-	}
-	return errs
+	// Flush makes the writes durable. It is called once, behind every Run, or never.
+	Flush() error
+
+	// Drop gives up what the batch holds. It is called once, at the end.
+	Drop()
 }
 
 // Group is the writers' queue of a store: concurrent calls of Update share
-// commits, in the order of their arrival. There is no goroutine behind it:
-// whoever holds the turn commits for all that are queued. Every wait is on a
-// channel, so a store that is built on it can be used under testing/synctest.
+// commits, in the order of their arrival. There is no goroutine behind it: the
+// first of those queued leads. It runs their functions, and those of whoever comes
+// while the commit before is flushed; then it hands the lead on and flushes. Every
+// wait is on a channel, so a store that is built on it can be used under
+// testing/synctest.
 type Group struct {
-	commit Commit
-	turn   chan struct{} // holds one token; who took it writes
+	begin func() Batch
+	flush chan struct{}  // holds one token; who took it flushes
+	came  chan struct{}  // holds a mark where calls were queued
+	busy  sync.WaitGroup // of those that lead or flush
 
 	mu    sync.Mutex // held for bookkeeping only, never while waiting
 	queue []*job
+	led   bool // somebody leads, or was told to
+	next  *job // whose caller was told to lead, and has not begun
 	take  func(queued int) int
 	err   error // ErrUnknown or ErrClosed, once and for ever
 	shut  bool  // Close was called
@@ -46,14 +48,18 @@ type Group struct {
 
 type job struct {
 	fn   func(Tx) error
+	lead chan struct{} // closed: its caller leads
 	done chan struct{} // closed once err is set
 	err  error
 }
 
-// NewGroup gives a queue in front of commit, which is never called twice at once.
-func NewGroup(commit Commit) *Group {
-	g := &Group{commit: commit, turn: make(chan struct{}, 1), take: func(n int) int { return min(n, MaxGroup) }}
-	g.turn <- struct{}{}
+// NewGroup gives a queue in front of batches. begin is called, and functions are
+// run, for one batch at a time; and so are batches flushed, in the same order. A
+// batch may begin while the one before is flushed. It then reads what that one has
+// written, and its Flush must fail where that one's failed.
+func NewGroup(begin func() Batch) *Group {
+	g := &Group{begin: begin, flush: make(chan struct{}, 1), came: make(chan struct{}, 1)}
+	g.flush <- struct{}{}
 	return g
 }
 
@@ -63,20 +69,20 @@ func (g *Group) Update(ctx context.Context, fn func(Tx) error) error {
 	if err != nil {
 		return err
 	}
-	for {
-		select {
-		case <-j.done:
-			return j.err
-		case <-g.turn:
+	select {
+	case <-j.done:
+	case <-j.lead:
+		if g.follow(j) {
 			g.lead()
-		case <-ctx.Done():
-			if g.withdraw(j) {
-				return fmt.Errorf("wait for the store: %w", ctx.Err())
-			}
-			<-j.done
-			return j.err
 		}
+		<-j.done
+	case <-ctx.Done():
+		if g.withdraw(j) {
+			return fmt.Errorf("wait for the store: %w", ctx.Err())
+		}
+		<-j.done
 	}
+	return j.err
 }
 
 // Err is ErrUnknown or ErrClosed where no further call is served.
@@ -86,7 +92,7 @@ func (g *Group) Err() error {
 	return g.err
 }
 
-// Close refuses the functions still queued, waits for the commit under way, and
+// Close refuses the functions still queued, waits for the commits under way, and
 // reports whether this was the first call.
 func (g *Group) Close() bool {
 	g.mu.Lock()
@@ -95,7 +101,7 @@ func (g *Group) Close() bool {
 	g.fail(ErrClosed)
 	g.mu.Unlock()
 	if first {
-		<-g.turn
+		g.busy.Wait()
 	}
 	return first
 }
@@ -106,7 +112,7 @@ func (g *Group) push(ctx context.Context, fn func(Tx) error) (*job, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("enter the store: %w", err)
 	}
-	j := &job{done: make(chan struct{}), fn: func(tx Tx) error {
+	j := &job{lead: make(chan struct{}), done: make(chan struct{}), fn: func(tx Tx) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("wait for the store: %w", err)
 		}
@@ -118,72 +124,137 @@ func (g *Group) push(ctx context.Context, fn func(Tx) error) (*job, error) {
 		return nil, g.err
 	}
 	g.queue = append(g.queue, j)
+	if !g.led {
+		g.appoint()
+	} else if len(g.came) == 0 {
+		g.came <- struct{}{}
+	}
 	return j, nil
 }
 
-// withdraw takes a job out of the queue; false: it was taken by a writer.
+// appoint has the first of those queued lead, if there is one; g.mu is held.
+func (g *Group) appoint() {
+	if g.led = len(g.queue) > 0; g.led {
+		g.next = g.queue[0]
+		g.busy.Add(1)
+		close(g.next.lead)
+	}
+}
+
+// follow reports whether the caller of a job is still to lead.
+func (g *Group) follow(j *job) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.next != j {
+		return false
+	}
+	g.next = nil
+	return true
+}
+
+// withdraw takes a job out of the queue; false: it was taken by a leader.
 func (g *Group) withdraw(j *job) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, q := range g.queue {
-		if q == j {
-			g.queue = append(g.queue[:i], g.queue[i+1:]...)
-			return true
-		}
+	i := slices.Index(g.queue, j)
+	if i < 0 {
+		return false
 	}
-	return false
+	g.queue = slices.Delete(g.queue, i, i+1)
+	if g.next == j {
+		g.next = nil
+		g.appoint()
+		g.busy.Done()
+	}
+	return true
 }
 
-// lead commits for what is queued, and hands the turn on. The defer also covers a
-// function that ends its goroutine (testing.T.FailNow does): the transaction
-// was then left open, so the store can only be given up.
+// lead makes one commit. The defer also covers a function that ends its goroutine
+// (testing.T.FailNow does): the batch was then left half-done, so the store can
+// only be given up.
 func (g *Group) lead() {
-	batch := g.pop()
+	b, flushing := g.begin(), false
+	var jobs []*job
 	var errs []error
 	defer func() {
-		g.answer(batch, errs)
-		g.turn <- struct{}{}
+		b.Drop()
+		g.answer(jobs, errs)
+		if flushing {
+			g.flush <- struct{}{}
+		} else {
+			g.handOn()
+		}
+		g.busy.Done()
 	}()
-	if len(batch) == 0 {
+	for {
+		for _, j := range g.pop(len(jobs), flushing) {
+			jobs = append(jobs, j)
+			errs = append(errs, b.Run(j.fn))
+		}
+		if flushing {
+			break
+		}
+		select {
+		case <-g.flush:
+			flushing = true
+		case <-g.came:
+		}
+	}
+	g.handOn()
+	err := g.Err() // of the commit before, that is, where it is ErrUnknown
+	if !errors.Is(err, ErrUnknown) {
+		err = b.Flush()
+	}
+	if err == nil {
 		return
 	}
-	fns := make([]func(Tx) error, len(batch))
-	for i, j := range batch {
-		fns[i] = j.fn
+	// It is everybody's, also of those that wrote nothing: what they read may have
+	// been written by others.
+	for i := range errs {
+		errs[i] = err
 	}
-	errs = g.commit(fns)
 }
 
-func (g *Group) pop() []*job {
+// pop takes the next jobs for a commit that has some already.
+func (g *Group) pop(have int, flushing bool) []*job {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.queue) == 0 {
-		return nil
+	n := MaxGroup - have
+	if g.take != nil {
+		if n = 0; flushing && len(g.queue) > 0 {
+			n = max(1, g.take(len(g.queue)))
+		}
 	}
-	n := max(1, min(g.take(len(g.queue)), len(g.queue)))
-	batch := g.queue[:n:n]
+	n = min(n, len(g.queue))
+	jobs := g.queue[:n:n]
 	g.queue = g.queue[n:]
-	return batch
+	return jobs
+}
+
+func (g *Group) handOn() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.appoint()
 }
 
 // answer gives each job its error. One unknown outcome ends the store before any
 // caller hears of it.
-func (g *Group) answer(batch []*job, errs []error) {
-	for i, j := range batch {
+func (g *Group) answer(jobs []*job, errs []error) {
+	for i, j := range jobs {
 		j.err = fmt.Errorf("transaction function ended its goroutine: %w", ErrUnknown)
 		if i < len(errs) {
 			j.err = errs[i]
 		}
 	}
 	g.mu.Lock()
-	for _, j := range batch {
+	for _, j := range jobs {
 		if errors.Is(j.err, ErrUnknown) {
 			g.fail(j.err)
 			break
 		}
 	}
 	g.mu.Unlock()
-	for _, j := range batch {
+	for _, j := range jobs {
 		close(j.done)
 	}
 }
@@ -198,6 +269,10 @@ func (g *Group) fail(err error) {
 		close(j.done)
 	}
 	g.queue = nil
+	if g.next != nil {
+		g.next, g.led = nil, false
+		g.busy.Done()
+	}
 }
 
 // call turns a panic of fn into an error: the others in the commit did nothing

@@ -26,6 +26,7 @@ type Mem struct {
 
 	mu      sync.Mutex
 	state   state              // committed; a map in here never changes
+	tip     state              // with what the newest batch wrote
 	fate    func(fns int) Fate // asked before each commit
 	next    Fate               // of the next commit, once
 	commits int
@@ -38,8 +39,8 @@ type state map[string]*node
 func NewMem() *Mem { return newMem(state{}) }
 
 func newMem(s state) *Mem {
-	m := &Mem{state: s, fate: func(int) Fate { return Durable }}
-	m.group = NewGroup(m.commit)
+	m := &Mem{state: s, tip: s, fate: func(int) Fate { return Durable }}
+	m.group = NewGroup(m.begin)
 	return m
 }
 
@@ -120,23 +121,46 @@ func (m *Mem) committed() state {
 	return m.state
 }
 
-// commit is the group's Commit: an undo is to go on with the state before.
-func (m *Mem) commit(fns []func(Tx) error) []error {
-	errs := make([]error, len(fns))
-	s, dirty := m.committed(), false
-	for i, fn := range fns {
-		tx := &memTx{state: maps.Clone(s), writable: true}
-		errs[i] = fn(tx)
-		tx.end()
-		if errs[i] == nil && tx.wrote {
-			s, dirty = tx.state, true
-		}
-	}
-	if !dirty {
-		return errs
-	}
-	return Settle(errs, m.publish(s, len(fns)))
+// memBatch is a Batch: an undo is to go on with the state before.
+type memBatch struct {
+	m     *Mem
+	state state
+	wrote bool
+	fns   int
 }
+
+func (m *Mem) begin() Batch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &memBatch{m: m, state: m.tip}
+}
+
+// Run is Batch.Run.
+func (b *memBatch) Run(fn func(Tx) error) error {
+	tx := &memTx{state: maps.Clone(b.state), writable: true}
+	b.fns++
+	err := fn(tx)
+	tx.end()
+	if err == nil && tx.wrote {
+		b.state, b.wrote = tx.state, true
+		b.m.mu.Lock()
+		b.m.tip = b.state
+		b.m.mu.Unlock()
+	}
+	return err
+}
+
+// Flush is Batch.Flush. Every failure is ErrUnknown and ends the store, so none
+// that follows is flushed.
+func (b *memBatch) Flush() error {
+	if !b.wrote {
+		return nil
+	}
+	return b.m.publish(b.state, b.fns)
+}
+
+// Drop is Batch.Drop.
+func (b *memBatch) Drop() {}
 
 // publish makes s the committed state if fate allows.
 func (m *Mem) publish(s state, fns int) error {

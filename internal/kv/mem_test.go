@@ -97,6 +97,69 @@ func TestUnknownIsForAll(t *testing.T) {
 	})
 }
 
+// TestUnknownIsForTheNextToo: the same for who ran while the failed commit was flushed.
+func TestUnknownIsForTheNextToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMem()
+		m.OnCommit(func(int) kv.Fate { time.Sleep(time.Second); return kv.FailKept })
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() {
+				err := m.Update(t.Context(), func(tx kv.Tx) error {
+					v, err := tx.Get("a", []byte("x"))
+					if v != nil {
+						return err
+					}
+					return errors.Join(err, put("x")(tx))
+				})
+				if !errors.Is(err, kv.ErrUnknown) {
+					t.Errorf("function %d: %v, want ErrUnknown", i, err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+	})
+}
+
+// TestLeaderGone: who is to lead the next commit, and is cancelled at that moment,
+// leaves the lead to the one behind.
+func TestLeaderGone(t *testing.T) {
+	for range 50 { // both ways to take it
+		synctest.Test(t, func(t *testing.T) {
+			m := kv.NewMem()
+			m.OnGroup(func(int) int { return 1 })
+			ctx, cancel := context.WithCancel(t.Context())
+			release := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_ = m.Update(t.Context(), func(kv.Tx) error { <-release; cancel(); return nil })
+			})
+			synctest.Wait()
+			wg.Go(func() {
+				if err := m.Update(ctx, put("gone")); !errors.Is(err, context.Canceled) {
+					t.Errorf("the cancelled one: %v", err)
+				}
+			})
+			synctest.Wait()
+			wg.Go(func() {
+				if err := m.Update(t.Context(), put("behind")); err != nil {
+					t.Errorf("the one behind: %v", err)
+				}
+			})
+			synctest.Wait()
+			close(release)
+			wg.Wait()
+			if has(t, m, "gone") || !has(t, m, "behind") {
+				t.Error("wrong content")
+			}
+			if err := m.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	}
+}
+
 // TestGroup: who comes during a flush shares the next one, as many as OnGroup says;
 // a View does not see what is not durable yet.
 func TestGroup(t *testing.T) {
@@ -123,6 +186,39 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestRunsWhileFlushing: the functions of the next commit run while one is flushed,
+// and read what it wrote; neither they nor anybody else is answered before.
+func TestRunsWhileFlushing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMem()
+		m.OnCommit(func(int) kv.Fate { time.Sleep(time.Second); return kv.Durable })
+		var wg sync.WaitGroup
+		start, ran := time.Now(), 0 // functions run one at a time
+		for i := range 10 {
+			wg.Go(func() {
+				err := m.Update(t.Context(), func(tx kv.Tx) error {
+					v, err := tx.Get("n", []byte("n"))
+					if ran++; len(v) != i {
+						t.Errorf("function %d counts %d before it", i, len(v))
+					}
+					return errors.Join(err, tx.Put("n", []byte("n"), append(v, 'x')))
+				})
+				if took := time.Since(start); err != nil || took != time.Duration(min(i+1, 2))*time.Second {
+					t.Errorf("caller %d is answered after %v, %v", i, took, err)
+				}
+			})
+			synctest.Wait()
+		}
+		if ran != 10 || time.Since(start) != 0 {
+			t.Errorf("%d functions ran in the first flush", ran)
+		}
+		wg.Wait()
+		if m.Commits() != 2 {
+			t.Errorf("%d commits", m.Commits())
+		}
+	})
+}
+
 // TestCrashInCommit: a crash while a commit is under way loses it, tells its caller
 // that it is unknown, and ends everybody who waits.
 func TestCrashInCommit(t *testing.T) {
@@ -140,8 +236,8 @@ func TestCrashInCommit(t *testing.T) {
 		synctest.Wait()
 		n := m.Crash()
 		wg.Wait()
-		if !errors.Is(errs[0], kv.ErrUnknown) || !errors.Is(errs[1], kv.ErrClosed) {
-			t.Errorf("under way: %v; waiting: %v", errs[0], errs[1])
+		if !errors.Is(errs[0], kv.ErrUnknown) || !errors.Is(errs[1], kv.ErrUnknown) {
+			t.Errorf("under way: %v; in the next commit: %v", errs[0], errs[1])
 		}
 		if err := m.Update(t.Context(), put("late")); !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("the old handle: %v, want ErrClosed", err)
