@@ -24,6 +24,7 @@ type Endpoint struct {
 	URL     string
 	Secrets func() []webhook.Secret // asked for each message, so that they may change
 	Types   []string                // what it is told; none: everything
+	GiveUp  time.Duration           // after the message was made; 0: Options.GiveUp
 }
 
 // Options of an outbox. Books, Now and Log are required.
@@ -36,7 +37,7 @@ type Options struct {
 	Transport http.RoundTripper // default: of its own, through the proxy of the environment
 	Every     time.Duration     // how often due rows are looked for; default 1 s
 	Timeout   time.Duration     // of one try, from connecting to the answer's end; default 15 s
-	GiveUp    time.Duration     // after the message was made; default 72 h
+	GiveUp    time.Duration     // after the message was made, where the endpoint does not say; default 72 h
 	Jitter    func() float64    // from 0 to 1, for the back-off; default random
 }
 

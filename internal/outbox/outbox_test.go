@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -243,7 +244,9 @@ func TestRetriedUntilItComesBack(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}, 0, "Timeout"},
-		{func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect) }, 307, "answered 307"},
+		{func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, 307, "answered 307"},
 		{status(503), 503, "answered 503"},
 	}
 	wait := firstTry
@@ -324,10 +327,12 @@ func TestRetryAfterIsKept(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, tries int
-	}{"gone": {410, 1}, "down for days": {500, 24}} {
+		giveUp      time.Duration
+	}{"gone": {410, 1, 0}, "down for days": {500, 24, 0}, "down for an hour": {500, 6, time.Hour}} {
 		b := newBench(t, func(*Options) {})
 		v := newReceiver(t, b.clock)
 		b.opt.Endpoints = []Endpoint{b.to(v)}
+		b.opt.Endpoints[0].GiveUp = c.giveUp
 		b.tell("conflict.announced", 1)
 		v.set(status(c.code))
 		began := b.clock()
@@ -336,7 +341,7 @@ func TestGivenUp(t *testing.T) {
 			b.pass(max(0, b.only().Due.Sub(b.clock())))
 		}
 		d := b.only()
-		if d.State != GivenUp || d.Attempts != c.tries || d.Status != c.code || b.clock().Sub(began) > b.opt.GiveUp {
+		if d.State != GivenUp || d.Attempts != c.tries || d.Status != c.code || b.clock().Sub(began) > cmp.Or(c.giveUp, b.opt.GiveUp) {
 			t.Errorf("%s: %+v after %s, want given up after %d tries within %s", name, d, b.clock().Sub(began), c.tries, b.opt.GiveUp)
 		}
 		if !strings.Contains(b.log.String(), `level=ERROR msg="webhook given up"`) || b.Counts()["desk"].GivenUp != 1 {
@@ -344,7 +349,7 @@ func TestGivenUp(t *testing.T) {
 		}
 		v.set(nil)
 		var again Delivery
-		err := b.books.Update(t.Context(), func(tx office.Tx) (err error) { again, err = b.Retry(tx, "desk", d.ID, b.clock()); return err })
+		err := b.books.Update(t.Context(), func(tx office.Tx) (err error) { again, err = b.Retry(tx, "desk", d.ID); return err })
 		if err != nil || again.State != Pending || b.step() != 1 || b.only().State != Delivered {
 			t.Errorf("%s: taken up again: %+v, %v, then %+v", name, again, err, b.only())
 		}
@@ -352,7 +357,7 @@ func TestGivenUp(t *testing.T) {
 		if last := got[len(got)-1]; last.id != got[0].id {
 			t.Errorf("%s: the id changed", name)
 		}
-		err = b.books.Update(t.Context(), func(tx office.Tx) (err error) { _, err = b.Retry(tx, "desk", d.ID, b.clock()); return err })
+		err = b.books.Update(t.Context(), func(tx office.Tx) (err error) { _, err = b.Retry(tx, "desk", d.ID); return err })
 		if !errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: a delivered one was taken up again: %v", name, err)
 		}

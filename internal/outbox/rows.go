@@ -203,7 +203,8 @@ var ErrUnknown = errors.New("no delivery that was given up")
 
 // Retry has a delivery that was given up tried again, with its time to give up
 // beginning anew.
-func (o *Outbox) Retry(tx office.Tx, endpoint, id string, now time.Time) (Delivery, error) {
+func (o *Outbox) Retry(tx office.Tx, endpoint, id string) (Delivery, error) {
+	now := o.opt.Now()
 	d, found, err := current(tx, endpoint, id)
 	if err != nil {
 		return d, fmt.Errorf("read delivery: %w", err)

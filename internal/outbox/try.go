@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (o *Outbox) try(ctx context.Context, e Endpoint, d Delivery) error {
 	d.Error = err.Error()
 	next := now.Add(max(wait, o.backOff(d.Attempts)))
 	log := o.opt.Log.With("endpoint", e.Name, "id", d.ID, "type", d.Type, "attempt", d.Attempts, "err", d.Error)
-	if d.State == GivenUp || next.Sub(d.Created) > o.opt.GiveUp {
+	if d.State == GivenUp || next.Sub(d.Created) > cmp.Or(e.GiveUp, o.opt.GiveUp) {
 		d.State, d.Due = GivenUp, now
 		o.count(e.Name, Count{GivenUp: 1})
 		log.Error("webhook given up")
