@@ -14,7 +14,6 @@ import (
 
 	"admitone/internal/alive"
 	"admitone/internal/config"
-	"admitone/internal/kv"
 	"admitone/internal/wire"
 	"admitone/internal/wire/broker"
 )
@@ -22,7 +21,7 @@ import (
 // watchLedger makes what feeds the service manager's watchdog: the store's writer,
 // and the API, which reads the store on its way. A connection to the broker that
 // is down is told in words and ends nothing: it comes back by itself.
-func watchLedger(c config.Ledger, http net.Addr, s kv.Store, conn *wire.NATS, log *slog.Logger) (*alive.Alive, error) {
+func watchLedger(c config.Ledger, http net.Addr, store func(context.Context) error, conn *wire.NATS, log *slog.Logger) (*alive.Alive, error) {
 	manager, err := alive.Systemd()
 	if err != nil {
 		return nil, err
@@ -30,9 +29,7 @@ func watchLedger(c config.Ledger, http net.Addr, s kv.Store, conn *wire.NATS, lo
 	return alive.New(alive.Options{
 		Manager: manager, Log: log,
 		Proofs: []alive.Proof{
-			{Name: "the store", Check: func(ctx context.Context) error {
-				return s.Update(ctx, func(kv.Tx) error { return nil }) // after whatever commit is under way; no flush
-			}},
+			{Name: "the store", Check: store},
 			{Name: "the API", Check: healthz(c.HTTP.TLS(), http.String())},
 		},
 		Status: func() string {

@@ -10,17 +10,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"admitone/internal/boltfile"
 	"admitone/internal/config"
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerhttp"
-	"admitone/internal/ledgerstore"
 	"admitone/internal/office"
 	"admitone/internal/wire"
 	"admitone/internal/wire/broker"
@@ -28,11 +25,11 @@ import (
 
 // serveLedger runs the ledger with its HTTP side, and in role all its broker.
 func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err error) {
-	file, err := openStore(ctx, c, log)
+	store, err := openStore(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() { err = errors.Join(err, store.close()) }()
 	programmeKey, err := config.EnsureKey(c.ProgrammeKey)
 	if err != nil {
 		return err
@@ -41,15 +38,17 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
-	store := ledgerstore.New(file)
-	l, err := ledger.New(store, ledger.Options{
+	l, err := ledger.New(store.Store, ledger.Options{
 		Process: c.Process, Now: time.Now, Log: log, ProgrammeKey: programmeKey, DeviceID: wire.DeviceID,
 		Demo: c.Demo, TicketKey: ticketKey,
 	})
 	if err != nil {
 		return err
 	}
-	box, err := openOffice(c, l, store.Books(), log)
+	if _, err := l.Programme(ctx); err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return fmt.Errorf("%w: is programme_key that of the other ledgers on this store?", err)
+	}
+	box, err := openOffice(c, l, store.books, log)
 	if err != nil {
 		return err
 	}
@@ -67,37 +66,18 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
-	watch, err := watchLedger(c, ln.Addr(), file, conn, log)
+	watch, err := watchLedger(c, ln.Addr(), store.alive, conn, log)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	log.Info("ledger serves", "http", ln.Addr().String(), "process", c.Process, "pid", os.Getpid())
+	eg.Go(func() error { return store.keep(ctx) })
 	eg.Go(func() error { return l.Run(ctx) })
 	eg.Go(func() error { return serving.Run(ctx) })
 	eg.Go(func() error { return box.Run(ctx) })
 	eg.Go(func() error { return api.Run(ctx, ln) })
 	eg.Go(func() error { return watch.Run(ctx) })
 	return eg.Wait()
-}
-
-func openStore(ctx context.Context, c config.Ledger, log *slog.Logger) (*boltfile.File, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	f, err := boltfile.Open(ctx, filepath.Join(c.DataDir, "ledger.db"), boltfile.Options{
-		Name: "ledger", Version: ledgerstore.Version, MaxSize: int64(c.MaxSize), Log: log,
-		Verify: func(ctx context.Context, path string) error {
-			return boltfile.VerifyInChild(ctx, exe, []string{"db", "verify"}, path)
-		},
-	})
-	var damaged *boltfile.DamagedError
-	if errors.As(err, &damaged) {
-		// Unlike a gate's, a ledger's store holds what nobody else may have: a
-		// person decides.
-		return nil, fmt.Errorf("%w; put a backup in its place, or move it away: then the gates bring back what they hold", err)
-	}
-	return f, err
 }
 
 // connect gives the ledger its connection: to the broker in this process, or to

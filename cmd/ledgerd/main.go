@@ -20,6 +20,8 @@ import (
 
 	"admitone/internal/boltfile"
 	"admitone/internal/config"
+	"admitone/internal/ledgerstore/pgschema"
+	"admitone/internal/ledgerstore/pgstore"
 )
 
 func main() {
@@ -72,7 +74,9 @@ func exitCode(err error) int {
 	var kind *boltfile.KindError
 	var version *boltfile.VersionError
 	var damaged *boltfile.DamagedError
-	if errors.As(err, &locked) || errors.As(err, &kind) || errors.As(err, &version) || errors.As(err, &damaged) {
+	var server *pgstore.ServerError
+	if errors.As(err, &locked) || errors.As(err, &kind) || errors.As(err, &version) || errors.As(err, &damaged) ||
+		errors.As(err, &server) || errors.Is(err, pgschema.ErrNewer) {
 		return 1
 	}
 	return 3

@@ -85,14 +85,16 @@ func holder(ctx context.Context, conn *pgx.Conn, key int64) string {
 	return from + " " + since
 }
 
+// Close gives the name back.
+func (n *Name) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackFor)
+	defer cancel()
+	return n.conn.Close(ctx) // the server lets the name go with the connection
+}
+
 // Run keeps the name until ctx ends, and returns nil then. After the connection was
 // lost it takes the name again, and returns ErrNameTaken where another was faster.
 func (n *Name) Run(ctx context.Context) error {
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackFor)
-		defer cancel()
-		_ = n.conn.Close(end) // the server lets the name go with the connection
-	}()
 	tick := time.NewTicker(nameEvery)
 	defer tick.Stop()
 	for {
