@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"admitone/internal/audit"
 	"admitone/internal/ledger"
-	"admitone/internal/office"
 	"admitone/internal/seen"
 )
 
@@ -207,9 +205,9 @@ func spend(rows seen.Tx, q write) error {
 
 // note appends a request to the audit log; a nil problem: it was executed.
 func note(w *ledger.Within, q write, why *Problem) error {
-	tx, ok := w.Tx().(office.Tx)
-	if !ok {
-		return errors.New("note a request: the ledger's store has no rows for the audit log")
+	tx, err := rowsOf(w.Tx())
+	if err != nil {
+		return err
 	}
 	sum := sha256.Sum256(q.Body)
 	path := q.URL.EscapedPath()
@@ -223,6 +221,6 @@ func note(w *ledger.Within, q write, why *Problem) error {
 	if why != nil {
 		l.Status, l.Problem = why.Status, strings.TrimPrefix(why.Type, problemBase)
 	}
-	_, err := audit.Append(tx, l)
+	_, err = audit.Append(tx, l)
 	return err
 }

@@ -20,6 +20,12 @@ type Ledger interface {
 	Verdicts() []json.RawMessage
 	Programme(ctx context.Context) (ticket.Programme, error)
 
+	Records(ctx context.Context, after string, limit int) (page []ledger.RecordReport, next string, err error)
+	Late(ctx context.Context, after string, limit int) (page []ledger.LateRecord, next string, err error)
+
+	// View reads rows that are not the ledger's.
+	View(ctx context.Context, fn func(ledger.Tx) error) error
+
 	// Within is where admin writes are done.
 	Within(ctx context.Context, fn func(*ledger.Within) error) error
 
@@ -45,7 +51,8 @@ type (
 
 	// GateList is GET /v1/gates.
 	GateList struct {
-		Gates []ledger.Gate `json:"gates"`
+		Gates []ledger.Gate `json:"gates"` // by place
+		Next  string        `json:"next"`
 	}
 
 	// Stats is GET /v1/stats.

@@ -20,6 +20,7 @@ type Office interface {
 	Sell(ctx context.Context, in office.Intent, s office.Sale) (office.Reply, error)
 	Refund(ctx context.Context, in office.Intent, order string, r office.Return) (office.Reply, error)
 	Order(ctx context.Context, id string) (office.Account, error)
+	Ticket(ctx context.Context, id ticket.ID) (t office.Ticket, found bool, err error)
 	Orders(ctx context.Context, after string, limit int) (page []office.Account, next string, err error)
 }
 

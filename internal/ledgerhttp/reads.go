@@ -1,7 +1,6 @@
 package ledgerhttp
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -12,54 +11,32 @@ import (
 	"admitone/internal/ticket"
 )
 
-func (s *Server) conflicts(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Query().Get("format") {
-	case "csv":
-		s.conflictsCSV(w, r)
-	case "", "json":
-		s.get(s.conflictPage)(w, r)
-	default:
-		problem(badRequest, "format is json or csv").write(w)
+// conflicts is the list in pages, or, with ?format=csv, the export of all for a
+// spreadsheet, one line for each claim.
+func (s *Server) conflicts() http.HandlerFunc {
+	page := pages(s, s.opt.Ledger.Conflicts, func(list []ledger.Conflict, next string) any {
+		return ConflictPage{Conflicts: list, Next: next}
+	})
+	whole := s.conflictsCSV()
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Query().Get("format") {
+		case "csv":
+			whole(w, r)
+		case "", "json":
+			page(w, r)
+		default:
+			problem(badRequest, "format is json or csv").write(w)
+		}
 	}
 }
 
-func (s *Server) conflictPage(r *http.Request) (any, *Problem) {
-	after, limit, p := cursor(r)
-	if p != nil {
-		return nil, p
+// conflictsCSV is the export as CSV under a name of its own.
+func (s *Server) conflictsCSV() http.HandlerFunc {
+	whole := export(s, s.opt.Ledger.Conflicts, conflictTable())
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.URL.RawQuery = "format=csv"
+		whole(w, r)
 	}
-	list, next, err := s.opt.Ledger.Conflicts(r.Context(), after, limit)
-	return ConflictPage{Conflicts: list, Next: next}, s.outcome("list conflicts", err)
-}
-
-// conflictsCSV exports all conflicts for a spreadsheet, one line for each claim.
-func (s *Server) conflictsCSV(w http.ResponseWriter, r *http.Request) {
-	if _, p := s.bearer(r, ScopeRead); p != nil {
-		p.write(w)
-		return
-	}
-	list, next, err := s.opt.Ledger.Conflicts(r.Context(), "", maxPage)
-	if p := s.outcome("export conflicts", err); p != nil {
-		p.write(w)
-		return
-	}
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="conflicts.csv"`)
-	out := csv.NewWriter(w)
-	out.Write([]string{"conflict", "event", "ticket", "state", "announced", "certain", "ordered", "note", "side", "gate", "time", "clock", "claim", "outage"})
-	for len(list) > 0 {
-		for _, c := range list {
-			out.WriteAll(csvRows(c))
-		}
-		if len(list) < maxPage {
-			break
-		}
-		if list, next, err = s.opt.Ledger.Conflicts(r.Context(), next, maxPage); err != nil {
-			s.opt.Log.Error("http request", "doing", "export conflicts", "err", err)
-			panic(http.ErrAbortHandler) // the head is out: a cut connection is the only way left to say that lines are missing
-		}
-	}
-	out.Flush()
 }
 
 func csvRows(c ledger.Conflict) [][]string {
@@ -89,20 +66,6 @@ func cell(s string) string {
 func (s *Server) conflict(r *http.Request) (any, *Problem) {
 	c, err := s.opt.Ledger.Conflict(r.Context(), r.PathValue("id"))
 	return c, s.outcome("read conflict", err)
-}
-
-func (s *Server) alarms(r *http.Request) (any, *Problem) {
-	after, limit, p := cursor(r)
-	if p != nil {
-		return nil, p
-	}
-	list, next, err := s.opt.Ledger.Alarms(r.Context(), after, limit)
-	return AlarmPage{Alarms: list, Next: next}, s.outcome("list alarms", err)
-}
-
-func (s *Server) gates(r *http.Request) (any, *Problem) {
-	list, err := s.opt.Ledger.Gates(r.Context())
-	return GateList{Gates: list}, s.outcome("list gates", err)
 }
 
 func (s *Server) stats(r *http.Request) (any, *Problem) {

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	"admitone/internal/audit"
 	"admitone/internal/ledger"
+	"admitone/internal/office"
 )
 
 // routes is the map of the API. Reads take a bearer key of the scope read, all
@@ -26,12 +28,18 @@ func (s *Server) routes() (http.Handler, error) {
 		"/{$}":                           {"GET": page},
 		"/healthz":                       {"GET": s.healthz},
 		"/metrics":                       {"GET": metrics},
-		"/v1/conflicts":                  {"GET": s.conflicts},
-		"/v1/conflicts.csv":              {"GET": s.conflictsCSV},
+		"/v1/conflicts":                  {"GET": s.conflicts()},
+		"/v1/conflicts.csv":              {"GET": s.conflictsCSV()},
 		"/v1/conflicts/{id}":             {"GET": s.get(s.conflict)},
 		"/v1/conflicts/{id}/acknowledge": {"POST": s.post(ScopeConflicts, s.acknowledge)},
-		"/v1/alarms":                     {"GET": s.get(s.alarms)},
-		"/v1/gates":                      {"GET": s.get(s.gates), "POST": s.post(ScopeGates, s.addGate)},
+		"/v1/alarms":                     {"GET": pages(s, s.opt.Ledger.Alarms, func(l []ledger.AlarmReport, next string) any { return AlarmPage{l, next} })},
+		"/v1/audit":                      {"GET": pages(s, s.auditLog, func(l []audit.Line, next string) any { return AuditPage{l, next} })},
+		"/v1/records":                    {"GET": pages(s, s.opt.Ledger.Records, func(l []ledger.RecordReport, next string) any { return RecordPage{l, next} })},
+		"/v1/late":                       {"GET": pages(s, s.opt.Ledger.Late, func(l []ledger.LateRecord, next string) any { return LatePage{l, next} })},
+		"/v1/export/conflicts":           {"GET": export(s, s.opt.Ledger.Conflicts, conflictTable())},
+		"/v1/export/records":             {"GET": export(s, s.opt.Ledger.Records, recordTable())},
+		"/v1/export/audit":               {"GET": export(s, s.auditLog, auditTable())},
+		"/v1/gates":                      {"GET": pages(s, s.gateList, func(l []ledger.Gate, next string) any { return GateList{l, next} }), "POST": s.post(ScopeGates, s.addGate)},
 		"/v1/gates/{name}/{action}":      {"POST": s.post(ScopeGates, s.changeGate)},
 		"/v1/enrolment":                  {"GET": s.get(s.enrolment)},
 		"/v1/stats":                      {"GET": s.get(s.stats)},
@@ -43,6 +51,7 @@ func (s *Server) routes() (http.Handler, error) {
 		"/v1/orders/{id}":                {"GET": s.selling(s.order)},
 		"/v1/orders/{id}/refund":         {"POST": s.once(EndpointRefunds, s.refund)},
 		"/v1/tickets/{id}":               {"GET": s.get(s.ticket)},
+		"/v1/tickets/{id}/qr.png":        {"GET": s.qrCode},
 		"/v1/revocations":                {"POST": s.post(ScopeRevoke, s.revoke)},
 		"/v1/releases":                   {"POST": s.post(ScopeRevoke, s.release)},
 		"/v1/programme":                  {"GET": s.get(s.programme), "POST": s.post(ScopeProgramme, s.pushProgramme), "PUT": s.post(ScopeProgramme, s.pushProgramme)},
@@ -82,6 +91,8 @@ func (s *Server) outcome(doing string, err error) *Problem {
 		return p
 	case errors.Is(err, ledger.ErrUnknown):
 		return s.internal(doing, err)
+	case errors.Is(err, office.ErrCursor):
+		return problem(badRequest, "after is no cursor that this list gave")
 	case errors.Is(err, ledger.ErrOther):
 		return problem(claimReused, "%s; nothing was changed: another ticket needs another claim id", told(err))
 	case errors.Is(err, ledger.ErrNotFound):

@@ -114,6 +114,10 @@ func parseSignature(h http.Header) (signature, error) {
 	if !ok || label != other {
 		return s, fmt.Errorf("the request has no bytes in Signature for the label %q of Signature-Input", label)
 	}
+	// Base64 has spellings of one value that differ in bits which nothing reads.
+	if !strings.Contains(strings.Join(h.Values("Signature"), ","), ":"+base64.StdEncoding.EncodeToString(s.value)+":") {
+		return s, errors.New("the bytes in Signature are not spelled as base64 encodes them")
+	}
 	s.params = params
 	return s, s.readParams()
 }
