@@ -5,7 +5,7 @@ import "slices"
 // commands is the table of all commands, in the order of help.
 func commands() []command {
 	return slices.Concat(
-		keyCommands(), ticketCommands(), pictureCommands(), gateCommands(), claimCommands(),
-		conflictCommands(), programmeCommands(), deviceCommands(), labCommands(),
+		keyCommands(), secretCommands(), ticketCommands(), pictureCommands(), gateCommands(), claimCommands(),
+		conflictCommands(), orderCommands(), programmeCommands(), deviceCommands(), labCommands(),
 	)
 }
