@@ -144,28 +144,32 @@ leaf = "127.0.0.1:0"
 [[caller]]
 name = "transcript"
 key_sha256 = %q
-scopes = ["read"]
+scopes = ["read", "orders"]
 [[signer]]
 name = "ada"
 public = %q
 scopes = ["admin"]
 `
 
-// ledgerCmd: ledger SIGNER makes a bearer key and a configuration, tells gatectl
-// through its environment, and starts the ledger; ledger alone starts it again.
+// ledgerCmd: ledger SIGNER [TICKETKEY] makes a bearer key and a configuration, tells
+// gatectl through its environment, and starts the ledger; ledger alone starts it
+// again.
 func ledgerCmd(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 1 {
-		ts.Fatalf("usage: ledger [SIGNER]")
+	if neg || len(args) > 2 {
+		ts.Fatalf("usage: ledger [SIGNER [TICKETKEY]]")
 	}
 	s := stageOf(ts)
 	config := filepath.Join(s.work, "ledgerd.toml")
-	if len(args) == 1 {
+	if len(args) > 0 {
 		pub, err := readPublic(ts.MkAbs(args[0]))
 		ts.Check(err)
 		const bearer = "a-key-for-reads"
 		ts.Check(os.WriteFile(filepath.Join(s.work, "bearer"), []byte(bearer+"\n"), 0o600))
 		hash := sha256.Sum256([]byte(bearer))
 		text := fmt.Sprintf(ledgerTOML, s.http, s.nats, hex.EncodeToString(hash[:]), hex.EncodeToString(pub))
+		if len(args) == 2 {
+			text = fmt.Sprintf("ticket_key = %q\n%s", args[1], text)
+		}
 		ts.Check(os.WriteFile(config, []byte(text), 0o600))
 		ts.Setenv("ADMITONE_LEDGER", "http://"+s.http)
 		ts.Setenv("ADMITONE_KEY", filepath.Join(s.work, "bearer"))
