@@ -6,6 +6,6 @@ import "slices"
 func commands() []command {
 	return slices.Concat(
 		keyCommands(), secretCommands(), ticketCommands(), pictureCommands(), gateCommands(), claimCommands(),
-		conflictCommands(), programmeCommands(), deviceCommands(), labCommands(),
+		conflictCommands(), orderCommands(), programmeCommands(), deviceCommands(), labCommands(),
 	)
 }
