@@ -51,15 +51,15 @@ func (o *Office) Sell(ctx context.Context, in Intent, s Sale) (Reply, error) {
 	if err := s.check(); err != nil {
 		return Reply{}, err
 	}
-	d, refused := o.Draw(ctx, in.Caller, s)
+	// Whether it can be sold now is nothing to a repeat: that gets its answer.
+	s, refused := o.offer(ctx, s)
 	var e *Error
 	if refused != nil && !errors.As(refused, &e) {
 		return Reply{}, refused
 	}
-	// Whether it can be sold now is nothing to a repeat: that gets its answer.
-	if refused == nil && d.Charge.Payment == Card && d.Charge.Amount > 0 {
+	if refused == nil && s.Payment == Card && *s.Amount > 0 {
 		if o.opt.Acquirer != nil {
-			return o.sellByCard(ctx, in, d)
+			return o.sellByCard(ctx, in, s)
 		}
 		refused = refuse(Unavailable, "payment", "no acquirer is configured, so cards cannot be charged: pay cash or by invoice")
 	}
@@ -67,19 +67,22 @@ func (o *Office) Sell(ctx context.Context, in Intent, s Sale) (Reply, error) {
 		if refused != nil {
 			return Result{}, refused
 		}
+		d, err := o.mint(newID("ord"), in.Caller, s)
+		if err != nil {
+			return Result{}, err
+		}
 		return Result{Sold: &d}, d.Book(tx)
 	})
 }
 
-// sellByCard has the acquirer charge what a draft costs. Its tickets are drawn anew
-// when the money is there: a draft that is kept would be tickets for nothing.
-func (o *Office) sellByCard(ctx context.Context, in Intent, d Draft) (Reply, error) {
-	amount := d.Charge.Amount
+// sellByCard has the acquirer charge what a sale costs. Its tickets are drawn when
+// the money is there: signed tickets that are kept would be tickets for nothing.
+func (o *Office) sellByCard(ctx context.Context, in Intent, s Sale) (Reply, error) {
+	id, one := newID("ord"), s
+	one.Tickets = 1
 	return o.begin(ctx, o.booksOnly, in, func(Tx, Gates) (work, error) {
-		return work{ID: d.Order.ID, Sale: &Sale{
-			Tickets: len(d.Tickets), Amount: &amount, Currency: d.Charge.Currency, Invoice: d.Charge.Invoice,
-			Payment: d.Charge.Payment, Event: d.Order.Event, Session: d.Order.Session, Product: d.Order.Product,
-		}}, nil
+		_, err := o.mint(id, in.Caller, one) // whether it can be
+		return work{ID: id, Sale: &s}, err
 	})
 }
 

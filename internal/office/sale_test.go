@@ -159,7 +159,7 @@ func TestRepeat(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	s := newStage(t)
 	o, _ := s.open("1", nil)
-	const rounds, callers = 40, 50
+	const rounds, callers = 10, 50
 	for n := range rounds {
 		in := s.intent(strings.Repeat("k", n+1))
 		answers := make([]string, callers)
