@@ -176,7 +176,7 @@ func (s *Server) ready() error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if exec.CommandContext(ctx, filepath.Join(s.bin, "pg_isready"), "-q", "-h", s.path("sock")).Run() == nil {
+		if exec.CommandContext(ctx, filepath.Join(s.bin, "pg_isready"), "-q", "-h", s.path("sock"), "-U", "postgres", "-d", "postgres").Run() == nil {
 			return nil
 		}
 		select {

@@ -25,9 +25,8 @@ type Name struct {
 
 // Numbers of names.
 const (
-	nameTries = 5                // a process that was just killed may still be on its way out
+	nameTries = 4                // a process that was just killed may still be on its way out
 	nameRetry = time.Second      //
-	nameEvery = 5 * time.Second  // how often the connection is looked at
 	nameOwn   = 90 * time.Second // for so long, whoever has the name may be this process's own lost connection
 )
 
@@ -76,7 +75,7 @@ func (n *Name) take(ctx context.Context) error {
 // holder tells who has a lock, as far as this role may know.
 func holder(ctx context.Context, conn *pgx.Conn, key int64) string {
 	var from, since string
-	err := conn.QueryRow(ctx, `select coalesce(host(a.client_addr), 'from its own host'), coalesce(to_char(a.backend_start, 'since YYYY-MM-DD HH24:MI:SS TZ'), '')
+	err := conn.QueryRow(ctx, `select coalesce(host(a.client_addr), 'from its own host'), coalesce('since ' || to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'), '')
 		from pg_locks l join pg_stat_activity a using (pid)
 		where l.locktype = 'advisory' and l.classid::bigint << 32 | l.objid::bigint = $1 and l.granted`, key).Scan(&from, &since)
 	if err != nil {
@@ -93,20 +92,17 @@ func (n *Name) Close() error {
 }
 
 // Run keeps the name until ctx ends, and returns nil then. After the connection was
-// lost it takes the name again, and returns ErrNameTaken where another was faster.
+// lost it takes the name again, and returns ErrNameTaken where another has it.
 func (n *Name) Run(ctx context.Context) error {
-	tick := time.NewTicker(nameEvery)
-	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if n.conn.Ping(ctx) == nil {
+		_, err := n.conn.WaitForNotification(ctx) // of nothing: it returns when the connection is lost
+		if err == nil {
 			continue
 		}
-		if err := n.again(ctx); err != nil && ctx.Err() == nil {
+		if err = n.again(ctx); ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("keep the name %q: %w", n.o.Process, err)
 		}
 	}
@@ -116,7 +112,7 @@ func (n *Name) Run(ctx context.Context) error {
 func (n *Name) again(ctx context.Context) error {
 	_ = n.conn.Close(ctx) // it is lost
 	told, lost := false, time.Now()
-	for wait := minWait; ; wait = min(2*wait, nameEvery) {
+	for wait := minWait; ; wait = min(2*wait, maxWait) {
 		err := n.take(ctx)
 		switch {
 		case err == nil:

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerstore/ledgertest"
 	"admitone/internal/ledgerstore/pgstore"
@@ -16,12 +18,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 // open opens a store that ends with the test. The test's server writes to no disk.
 func open(t testing.TB, o pgstore.Options) *pgstore.Store {
 	t.Helper()
 	o.Volatile = true
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = discard()
 	}
 	s, err := pgstore.Open(context.Background(), o)
 	if err != nil {
@@ -33,6 +37,15 @@ func open(t testing.TB, o pgstore.Options) *pgstore.Store {
 		}
 	})
 	return s
+}
+
+func connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 func TestLedger(t *testing.T) {
