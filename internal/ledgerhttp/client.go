@@ -102,9 +102,18 @@ func (c *Client) AllAlarms(ctx context.Context) iter.Seq2[ledger.AlarmReport, er
 }
 
 // Gates lists all devices, ordered by place.
-func (c *Client) Gates(ctx context.Context) ([]ledger.Gate, error) {
-	var out GateList
-	return out.Gates, c.get(ctx, "/v1/gates", &out)
+func (c *Client) Gates(ctx context.Context) (out []ledger.Gate, err error) {
+	for g, err := range all(func(after string) ([]ledger.Gate, string, error) {
+		var p GateList
+		err := c.get(ctx, pagePath("/v1/gates", after, maxPage), &p)
+		return p.Gates, p.Next, err
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	return out, nil
 }
 
 // Stats gives the counts of all events and the state of all gates.
