@@ -20,18 +20,22 @@ import (
 	"admitone/internal/wire"
 )
 
+// HandPlace is where the lab's hand-held scanner stands, whose bearer key is in
+// DIR/keys/hand-held.
+const HandPlace = "Tent"
+
 // keys makes all of the lab's keys and gives the ledger's callers and signers.
 func (l *Lab) keys() (callers []config.Caller, signers []config.Signer, err error) {
 	for _, k := range []struct {
-		file  string
-		scope config.Scope
-	}{{l.at.readKey(), config.ScopeRead}, {l.at.orderKey(), config.ScopeOrders}} {
+		file, place string
+		scope       config.Scope
+	}{{l.at.readKey(), "", config.ScopeRead}, {l.at.orderKey(), "", config.ScopeOrders}, {l.at.handKey(), HandPlace, config.ScopeClaims}} {
 		key := rand.Text()
 		if err := os.WriteFile(k.file, []byte(key+"\n"), 0o600); err != nil {
 			return nil, nil, fmt.Errorf("write key: %w", err)
 		}
 		h := sha256.Sum256([]byte(key))
-		callers = append(callers, config.Caller{Name: filepath.Base(k.file), KeySHA256: hex.EncodeToString(h[:]), Scopes: []config.Scope{k.scope}})
+		callers = append(callers, config.Caller{Name: filepath.Base(k.file), KeySHA256: hex.EncodeToString(h[:]), Scopes: []config.Scope{k.scope}, Place: k.place})
 	}
 	sign, err := config.EnsureKey(l.at.signKey())
 	if err != nil {

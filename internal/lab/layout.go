@@ -28,6 +28,7 @@ func (l layout) gate(k int, name ...string) string {
 func (l layout) url() string      { return l.path("ledger.url") }
 func (l layout) readKey() string  { return l.path("keys", "admin") }
 func (l layout) orderKey() string { return l.path("keys", "box-office") }
+func (l layout) handKey() string  { return l.path("keys", "hand-held") }
 func (l layout) signKey() string  { return l.path("keys", "admin-sign") }
 func (l layout) mintKey() string  { return l.path("keys", "ticket") }
 
