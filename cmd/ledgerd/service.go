@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
-	"reflect"
 	"sync"
-	"time"
 
 	"admitone/internal/ledger"
 	"admitone/internal/ticket"
@@ -20,7 +18,6 @@ type service struct {
 	key ed25519.PrivateKey
 
 	mu      sync.Mutex
-	listed  []ledger.GateEntry
 	version uint64
 	signed  []byte
 }
@@ -63,20 +60,20 @@ func (s *service) Heard(from ticket.Source, h wire.Head) {
 	})
 }
 
-// GateList signs the list of devices. The same devices give the same bytes; a
-// change gets a higher version, by the ledger's clock, so that it also grows over
-// a restart.
+// GateList signs the list of devices. The same devices give the same bytes, in
+// whichever process of several: what is signed has the version of the store.
 func (s *service) GateList(ctx context.Context) ([]byte, error) {
-	entries, err := s.Ledger.GateList(ctx)
+	entries, version, err := s.Ledger.GateList(ctx)
 	if err != nil {
 		return nil, err
 	}
+	version = max(version, 1) // of a list of none
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.signed != nil && reflect.DeepEqual(entries, s.listed) {
+	if s.signed != nil && version == s.version {
 		return s.signed, nil
 	}
-	l := broker.GateList{Version: max(s.version+1, uint64(time.Now().UnixMilli()))}
+	l := broker.GateList{Version: version}
 	for _, e := range entries {
 		l.Devices = append(l.Devices, broker.Device{Device: e.Device, Key: e.Key, Place: e.Place, Role: e.Role, State: e.State})
 	}
@@ -84,6 +81,6 @@ func (s *service) GateList(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.listed, s.version, s.signed = entries, l.Version, signed
+	s.version, s.signed = version, signed
 	return signed, nil
 }

@@ -142,7 +142,7 @@ func TestGatesAreEnrolledSwappedRevokedAndLost(t *testing.T) {
 	if g, err := r.RevokeGate(ctx, "South"); err != nil || g.State != ledger.StateRevoked {
 		t.Errorf("revoke: %+v, %v", g, err)
 	}
-	list, err := r.GateList(ctx)
+	list, _, err := r.GateList(ctx)
 	want := map[ticket.Source]string{"aa": ledger.StateRevoked, "cc": ledger.StateRevoked, "ee": ledger.StateEnrolled}
 	if err != nil || len(list) != len(want) {
 		t.Fatalf("list %+v, %v", list, err)
@@ -211,7 +211,7 @@ func TestAPreparedSpareMoves(t *testing.T) {
 	if _, err := r.EnrolGate(ctx, "Spare 1", "UCC", ledger.RoleGate); err != nil {
 		t.Fatalf("the spare's place is still taken: %v", err)
 	}
-	list, err := r.GateList(ctx)
+	list, _, err := r.GateList(ctx)
 	if err != nil || len(list) != 4 {
 		t.Fatalf("%+v, %v", list, err)
 	}

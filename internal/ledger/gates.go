@@ -90,11 +90,27 @@ func checkPlace(s string) error {
 	return nil
 }
 
+// putGate writes a device's entry under a version above all devices', so that the
+// highest one is also the list's: it grows with each change, whichever of several
+// ledgers writes it and whatever its clock says.
 func (t *txn) putGate(e GateEntry) error {
-	_, err := t.feed(ticket.Feed{Subject: ticket.GateSubject(e.Device), Gate: &ticket.FeedGate{
-		Device: e.Device, Place: e.Place, Key: e.Key, Role: e.Role, State: e.State,
-	}})
+	version, err := t.listVersion()
+	if err != nil {
+		return err
+	}
+	_, err = t.feed(ticket.Feed{
+		Subject: ticket.GateSubject(e.Device), Version: max(version+1, uint64(max(0, t.now.UnixMilli()))),
+		Gate: &ticket.FeedGate{Device: e.Device, Place: e.Place, Key: e.Key, Role: e.Role, State: e.State},
+	})
 	return err
+}
+
+func (t *txn) listVersion() (version uint64, err error) {
+	err = t.Subjects(ticket.GateSubject(""), func(_ string, r SubjectRow) bool {
+		version = max(version, r.Version)
+		return true
+	})
+	return version, err
 }
 
 // gates lists all devices, ordered by id.
@@ -209,13 +225,16 @@ func (w *Within) LostGate(name string) (GateEntry, error) {
 	return g, wrap("mark gate lost", w.t.putGate(g))
 }
 
-// GateList gives all devices, ordered by id, for brokers; the adapter signs it.
-func (l *Ledger) GateList(ctx context.Context) (out []GateEntry, err error) {
+// GateList gives all devices, ordered by id, and the version of the list, for
+// brokers; the adapter signs it. Ledgers on one store give the same.
+func (l *Ledger) GateList(ctx context.Context) (out []GateEntry, version uint64, err error) {
 	err = l.view(ctx, func(t *txn) (err error) {
-		out, err = t.gates()
+		if version, err = t.listVersion(); err == nil {
+			out, err = t.gates()
+		}
 		return err
 	})
-	return out, wrap("list gates", err)
+	return out, version, wrap("list gates", err)
 }
 
 // Gate is a device as the operators' page shows it.

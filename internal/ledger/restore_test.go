@@ -138,7 +138,7 @@ func TestARestoredLedgerConverges(t *testing.T) {
 			if p, err := r2.Programme(ctx); err != nil || p.Version != 2 {
 				t.Errorf("programme %d, %v, want 2", p.Version, err)
 			}
-			if g, err := r2.GateList(ctx); err != nil || len(g) != 1 {
+			if g, _, err := r2.GateList(ctx); err != nil || len(g) != 1 {
 				t.Errorf("gates %v, %v, want the one enrolled", g, err)
 			}
 		})
