@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -18,7 +16,6 @@ import (
 	"admitone/internal/config"
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerhttp"
-	"admitone/internal/office"
 	"admitone/internal/wire"
 	"admitone/internal/wire/broker"
 )
@@ -38,9 +35,17 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
+	keys, keyWatch, err := watchKeys(c, log)
+	if err != nil {
+		return err
+	}
+	out, err := openOutbox(c, keys, store.books, log)
+	if err != nil {
+		return err
+	}
 	l, err := ledger.New(store.Store, ledger.Options{
 		Process: c.Process, Now: time.Now, Log: log, ProgrammeKey: programmeKey, DeviceID: wire.DeviceID,
-		Demo: c.Demo, TicketKey: ticketKey,
+		Demo: c.Demo, TicketKey: ticketKey, Tell: tell(out),
 	})
 	if err != nil {
 		return err
@@ -62,20 +67,22 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
-	api, ln, err := openHTTP(c, l, box, enrolment, log)
+	api, err := openHTTP(c, parts{l, store.books, box, out, keys, enrolment}, log)
 	if err != nil {
 		return err
 	}
-	watch, err := watchLedger(c, ln.Addr(), store.alive, conn, log)
+	watch, err := watchLedger(c, api.ln.Addr(), store.alive, conn, log)
 	if err != nil {
-		return errors.Join(err, ln.Close())
+		return errors.Join(err, api.ln.Close())
 	}
-	log.Info("ledger serves", "http", ln.Addr().String(), "process", c.Process, "pid", os.Getpid())
+	log.Info("ledger serves", "http", api.ln.Addr().String(), "process", c.Process, "pid", os.Getpid())
 	eg.Go(func() error { return store.keep(ctx) })
 	eg.Go(func() error { return l.Run(ctx) })
 	eg.Go(func() error { return serving.Run(ctx) })
 	eg.Go(func() error { return box.Run(ctx) })
-	eg.Go(func() error { return api.Run(ctx, ln) })
+	eg.Go(func() error { return out.Run(ctx) })
+	eg.Go(func() error { return keyWatch.Run(ctx) })
+	eg.Go(func() error { return api.run(ctx) })
 	eg.Go(func() error { return watch.Run(ctx) })
 	return eg.Wait()
 }
@@ -131,45 +138,4 @@ func connect(ctx context.Context, eg *errgroup.Group, c config.Ledger, log *slog
 	}
 	conn, err := wire.Dial(ctx, wire.NATSOptions{InProcess: b, Seed: seed, Name: "ledger " + c.Process, Log: log})
 	return conn, e, err
-}
-
-func openHTTP(c config.Ledger, l *ledger.Ledger, box *office.Office, e ledgerhttp.Enrolment, log *slog.Logger) (*ledgerhttp.Server, net.Listener, error) {
-	o := ledgerhttp.Options{Ledger: l, Now: time.Now, Log: log, Enrolment: e, Office: box, Policies: policies(c)}
-	for _, k := range c.Callers {
-		caller := ledgerhttp.Caller{Name: k.Name, Place: k.Place, NotBefore: k.NotBefore, NotAfter: k.NotAfter}
-		if _, err := hex.Decode(caller.Hash[:], []byte(k.KeySHA256)); err != nil {
-			return nil, nil, fmt.Errorf("read caller %s: %w", k.Name, err)
-		}
-		for _, s := range k.Scopes {
-			caller.Scopes = append(caller.Scopes, string(s))
-		}
-		o.Callers = append(o.Callers, caller)
-	}
-	for _, k := range c.Signers {
-		public, err := hex.DecodeString(k.Public)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read signer %s: %w", k.Name, err)
-		}
-		signer := ledgerhttp.Signer{Name: k.Name, Public: public, NotBefore: k.NotBefore, NotAfter: k.NotAfter}
-		for _, s := range k.Scopes {
-			signer.Scopes = append(signer.Scopes, string(s))
-		}
-		o.Signers = append(o.Signers, signer)
-	}
-	server, err := ledgerhttp.New(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	ln, err := net.Listen("tcp", c.HTTP.Listen)
-	if err != nil {
-		return nil, nil, fmt.Errorf("listen for HTTP: %w", err)
-	}
-	if c.HTTP.TLS() {
-		pair, err := tls.LoadX509KeyPair(c.HTTP.Cert, c.HTTP.Key)
-		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("read HTTP certificate: %w", err), ln.Close())
-		}
-		ln = tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
-	}
-	return server, ln, nil
 }

@@ -23,7 +23,7 @@ import (
 func openOffice(c config.Ledger, l *ledger.Ledger, books office.Books, log *slog.Logger) (*office.Office, error) {
 	o := office.Options{
 		Books: books, Ledger: counter{l}, Answer: ledgerhttp.Answer, Process: c.Process, Now: time.Now, Log: log,
-		Forget: config.PolicyEndpoints(), Timeout: time.Duration(c.Acquirer.Timeout), CardByDefault: c.Acquirer.Default,
+		Forget: forget(c), Timeout: time.Duration(c.Acquirer.Timeout), CardByDefault: c.Acquirer.Default,
 	}
 	if c.TicketKey != "" {
 		key, err := config.ReadKey(c.TicketKey)
@@ -45,6 +45,16 @@ func openOffice(c config.Ledger, l *ledger.Ledger, books office.Books, log *slog
 		o.Acquirer = &client
 	}
 	return office.New(o)
+}
+
+// forget names the endpoints of the seen table whose rows go when their time is
+// over.
+func forget(c config.Ledger) []string {
+	endpoints := config.PolicyEndpoints()
+	for _, w := range c.Webhooks {
+		endpoints = append(endpoints, hookEndpoint(w.Source))
+	}
+	return endpoints
 }
 
 // policies are the configured rows of the policy table.

@@ -43,6 +43,7 @@ type collector struct {
 	admitted, conflicts, alarms, late            *prometheus.Desc // by event
 	up, heard, outstanding, lost, aside, trusted *prometheus.Desc // by gate
 	asks, refused, setAside, unpublished         *prometheus.Desc
+	hooks, deliveries                            *prometheus.Desc
 }
 
 func newCollector(s *Server) *collector {
@@ -67,6 +68,9 @@ func newCollector(s *Server) *collector {
 		refused:     d("refused_messages_total", "Messages that were another's or made no sense."),
 		setAside:    d("set_aside_records_total", "Records that could not be read."),
 		unpublished: d("unpublished_feeds_total", "Feed records that gates had to fetch."),
+
+		hooks:      d("webhooks_total", "Webhooks that came, by what became of them.", "source", "outcome"),
+		deliveries: d("deliveries_total", "Tries to tell other systems; given_up counts messages.", "endpoint", "outcome"),
 	}
 }
 
@@ -75,7 +79,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.admitted, c.conflicts, c.alarms, c.late,
 		c.up, c.heard, c.outstanding, c.lost, c.aside, c.trusted,
-		c.asks, c.refused, c.setAside, c.unpublished,
+		c.asks, c.refused, c.setAside, c.unpublished, c.hooks, c.deliveries,
 	} {
 		ch <- d
 	}
@@ -102,9 +106,25 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(ch, c.alarms, float64(e.Alarms), e.Event)
 		gauge(ch, c.late, float64(e.Late), e.Event)
 	}
+	c.webhooks(ch)
 	now := c.s.opt.Now()
 	for _, g := range st.Gates {
 		c.gate(ch, g, now)
+	}
+}
+
+// webhooks counts since the start of this process.
+func (c *collector) webhooks(ch chan<- prometheus.Metric) {
+	for k, n := range c.s.hooks.all() {
+		ch <- prometheus.MustNewConstMetric(c.hooks, prometheus.CounterValue, float64(n), k.source, k.outcome)
+	}
+	if c.s.opt.Outbox == nil {
+		return
+	}
+	for endpoint, n := range c.s.opt.Outbox.Counts() {
+		for outcome, v := range map[string]uint64{"delivered": n.Delivered, "failed": n.Failed, "given_up": n.GivenUp} {
+			ch <- prometheus.MustNewConstMetric(c.deliveries, prometheus.CounterValue, float64(v), endpoint, outcome)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 
 	"admitone/internal/audit"
@@ -11,10 +13,42 @@ import (
 	"admitone/internal/office"
 )
 
-// routes is the map of the API. Reads take a bearer key of the scope read, all
-// that changes something is signed; the page and /healthz are open, and the page
-// asks for a key before it shows anything.
+// routes is the whole API.
 func (s *Server) routes() (http.Handler, error) {
+	paths, err := s.paths()
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	for path, m := range paths {
+		mux.Handle(path, m)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem(notFound, "there is nothing at %q", r.URL.Path).write(w)
+	})
+	return secured(s.recovered(oneSpelling(mux))), nil
+}
+
+// oneSpelling refuses addresses that a router would guess at: a path that is not in
+// its shortest form, a query with broken escapes.
+func oneSpelling(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := r.URL.EscapedPath(); path.Clean(p) != p {
+			problem(notFound, "there is nothing at %q", r.URL.Path).write(w)
+			return
+		}
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+			problem(badRequest, "the query cannot be read: %v", err).write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// paths is the map of the API. Reads take a bearer key of the scope read, all
+// that changes something is signed; the page, its description and /healthz are
+// open, and the page asks for a key before it shows anything.
+func (s *Server) paths() (map[string]methods, error) {
 	page, err := page()
 	if err != nil {
 		return nil, err
@@ -23,47 +57,44 @@ func (s *Server) routes() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	for path, m := range map[string]methods{
-		"/{$}":                           {"GET": page},
-		"/healthz":                       {"GET": s.healthz},
-		"/metrics":                       {"GET": metrics},
-		"/v1/conflicts":                  {"GET": s.conflicts()},
-		"/v1/conflicts.csv":              {"GET": s.conflictsCSV()},
-		"/v1/conflicts/{id}":             {"GET": s.get(s.conflict)},
-		"/v1/conflicts/{id}/acknowledge": {"POST": s.post(ScopeConflicts, s.acknowledge)},
-		"/v1/alarms":                     {"GET": pages(s, s.opt.Ledger.Alarms, func(l []ledger.AlarmReport, next string) any { return AlarmPage{l, next} })},
-		"/v1/audit":                      {"GET": pages(s, s.auditLog, func(l []audit.Line, next string) any { return AuditPage{l, next} })},
-		"/v1/records":                    {"GET": pages(s, s.opt.Ledger.Records, func(l []ledger.RecordReport, next string) any { return RecordPage{l, next} })},
-		"/v1/late":                       {"GET": pages(s, s.opt.Ledger.Late, func(l []ledger.LateRecord, next string) any { return LatePage{l, next} })},
-		"/v1/export/conflicts":           {"GET": export(s, s.opt.Ledger.Conflicts, conflictTable())},
-		"/v1/export/records":             {"GET": export(s, s.opt.Ledger.Records, recordTable())},
-		"/v1/export/audit":               {"GET": export(s, s.auditLog, auditTable())},
-		"/v1/gates":                      {"GET": pages(s, s.gateList, func(l []ledger.Gate, next string) any { return GateList{l, next} }), "POST": s.post(ScopeGates, s.addGate)},
-		"/v1/gates/{name}/{action}":      {"POST": s.post(ScopeGates, s.changeGate)},
-		"/v1/enrolment":                  {"GET": s.get(s.enrolment)},
-		"/v1/stats":                      {"GET": s.get(s.stats)},
-		"/v1/verdicts":                   {"GET": s.get(s.verdicts)},
-		"/v1/claims":                     {"POST": s.claim},
-		"/v1/claims/{claim}/annul":       {"POST": s.annul},
-		"/v1/orders":                     {"GET": s.selling(s.orders), "POST": s.once(EndpointOrders, s.sell)},
-		"/v1/orders.csv":                 {"GET": s.ordersCSV},
-		"/v1/orders/{id}":                {"GET": s.selling(s.order)},
-		"/v1/orders/{id}/refund":         {"POST": s.once(EndpointRefunds, s.refund)},
-		"/v1/tickets/{id}":               {"GET": s.get(s.ticket)},
-		"/v1/tickets/{id}/qr.png":        {"GET": s.qrCode},
-		"/v1/revocations":                {"POST": s.post(ScopeRevoke, s.revoke)},
-		"/v1/releases":                   {"POST": s.post(ScopeRevoke, s.release)},
-		"/v1/programme":                  {"GET": s.get(s.programme), "POST": s.post(ScopeProgramme, s.pushProgramme), "PUT": s.post(ScopeProgramme, s.pushProgramme)},
-		"/v1/events/{event}/close":       {"POST": s.post(ScopeProgramme, s.closeEvent)},
-		"/v1/codes/{event}":              {"POST": s.upload(ScopeProgramme, maxCodes, codeList, s.putCodes)},
-	} {
-		mux.Handle(path, m)
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		problem(notFound, "there is nothing at %q", r.URL.Path).write(w)
-	})
-	return secured(s.recovered(mux)), nil
+	return map[string]methods{
+		"/{$}":                                 {"GET": page},
+		"/healthz":                             {"GET": s.healthz},
+		"/metrics":                             {"GET": metrics},
+		"/v1/conflicts":                        {"GET": s.conflicts()},
+		"/v1/conflicts.csv":                    {"GET": s.conflictsCSV()},
+		"/v1/conflicts/{id}":                   {"GET": s.get(s.conflict)},
+		"/v1/conflicts/{id}/acknowledge":       {"POST": s.post(ScopeConflicts, s.acknowledge)},
+		"/v1/alarms":                           {"GET": pages(s, s.opt.Ledger.Alarms, func(l []ledger.AlarmReport, next string) any { return AlarmPage{l, next} })},
+		"/v1/audit":                            {"GET": pages(s, s.auditLog, func(l []audit.Line, next string) any { return AuditPage{l, next} })},
+		"/v1/records":                          {"GET": pages(s, s.opt.Ledger.Records, func(l []ledger.RecordReport, next string) any { return RecordPage{l, next} })},
+		"/v1/late":                             {"GET": pages(s, s.opt.Ledger.Late, func(l []ledger.LateRecord, next string) any { return LatePage{l, next} })},
+		"/v1/export/conflicts":                 {"GET": export(s, s.opt.Ledger.Conflicts, conflictTable())},
+		"/v1/export/records":                   {"GET": export(s, s.opt.Ledger.Records, recordTable())},
+		"/v1/export/audit":                     {"GET": export(s, s.auditLog, auditTable())},
+		"/v1/gates":                            {"GET": pages(s, s.gateList, func(l []ledger.Gate, next string) any { return GateList{l, next} }), "POST": s.post(ScopeGates, s.addGate)},
+		"/v1/gates/{name}/{action}":            {"POST": s.post(ScopeGates, s.changeGate)},
+		"/v1/enrolment":                        {"GET": s.get(s.enrolment)},
+		"/v1/stats":                            {"GET": s.get(s.stats)},
+		"/v1/verdicts":                         {"GET": s.get(s.verdicts)},
+		"/v1/claims":                           {"POST": s.claim},
+		"/v1/claims/{claim}/annul":             {"POST": s.annul},
+		"/v1/orders":                           {"GET": s.selling(s.orders), "POST": s.once(EndpointOrders, s.sell)},
+		"/v1/orders.csv":                       {"GET": s.ordersCSV},
+		"/v1/orders/{id}":                      {"GET": s.selling(s.order)},
+		"/v1/orders/{id}/refund":               {"POST": s.once(EndpointRefunds, s.refund)},
+		"/v1/tickets/{id}":                     {"GET": s.get(s.ticket)},
+		"/v1/tickets/{id}/qr.png":              {"GET": s.qrCode},
+		"/v1/revocations":                      {"POST": s.post(ScopeRevoke, s.revoke)},
+		"/v1/releases":                         {"POST": s.post(ScopeRevoke, s.release)},
+		"/v1/programme":                        {"GET": s.get(s.programme), "POST": s.post(ScopeProgramme, s.pushProgramme), "PUT": s.post(ScopeProgramme, s.pushProgramme)},
+		"/v1/events/{event}/close":             {"POST": s.post(ScopeProgramme, s.closeEvent)},
+		"/v1/codes/{event}":                    {"POST": s.upload(ScopeProgramme, maxCodes, codeList, s.putCodes)},
+		"/v1/webhooks/{source}":                {"POST": s.webhook},
+		"/v1/webhooks/{source}/orders/{order}": {"GET": s.selling(s.shopOrder)},
+		"/v1/deliveries":                       {"GET": s.get(s.deliveries)},
+		"/v1/deliveries/{endpoint}/{id}/retry": {"POST": s.post(ScopeAdmin, s.retry)},
+	}, nil
 }
 
 // secured sets the header fields that belong to every answer.

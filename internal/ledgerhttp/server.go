@@ -53,6 +53,9 @@ type Options struct {
 
 	Office   Office   // nil: nothing is sold here
 	Policies Policies // of the endpoints that answer a repeat by configuration
+	Sources  []Source // who may send webhooks
+	Shop     Shop     // what webhooks do; nil: nobody may send any
+	Outbox   Outbox   // who is told by webhooks; nil: nobody
 
 	Enrolment Enrolment // what new devices are told
 }
@@ -65,6 +68,7 @@ type Server struct {
 	times   times
 
 	callers, failures *pace
+	hooks             hooks
 }
 
 // New makes a server; it starts nothing.
@@ -72,7 +76,7 @@ func New(o Options) (*Server, error) {
 	if o.Ledger == nil || o.Now == nil || o.Log == nil {
 		return nil, errors.New("make HTTP server: ledger, clock and log are required")
 	}
-	s := &Server{opt: o, times: usualTimes()}
+	s := &Server{opt: o, times: usualTimes(), hooks: hooks{n: map[hookCount]uint64{}}}
 	s.callers, s.failures = newPaces(o.Limits)
 	s.SetAccess(Access{Callers: o.Callers, Signers: o.Signers})
 	h, err := s.routes()

@@ -19,6 +19,8 @@ import (
 	"admitone/internal/kv"
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerstore"
+	"admitone/internal/outbox"
+	"admitone/internal/shop"
 	"admitone/internal/ticket"
 )
 
@@ -36,9 +38,13 @@ type stage struct {
 	mem    *kv.Mem
 	ledger *ledger.Ledger
 	box    *box
-	server *Server
-	url    string
-	log    lockedBuffer
+	out    *outbox.Outbox // which delivers where the test runs it
+	desk   *desk          // where it delivers to
+
+	secrets rotating // of the sources of webhooks
+	server  *Server
+	url     string
+	log     lockedBuffer
 
 	mu  sync.Mutex
 	now time.Time
@@ -79,13 +85,24 @@ func newStage(t *testing.T) *stage {
 	store := ledgerstore.New(s.mem)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	var err error
-	s.ledger, err = ledger.New(store, ledger.Options{Process: "1", Now: s.Now, Log: log, ProgrammeKey: testKey(9), DeviceID: deviceID})
+	s.desk = newDesk(t)
+	s.out, err = outbox.New(outbox.Options{Books: store.Books(), Now: s.Now, Log: log, Every: time.Millisecond, Endpoints: []outbox.Endpoint{s.desk.endpoint()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ledger, err = ledger.New(store, ledger.Options{Tell: s.tell, Process: "1", Now: s.Now, Log: log, ProgrammeKey: testKey(9), DeviceID: deviceID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.box = newBox(s, store.Books(), log)
+	s.secrets.set(hookSecret(t, 1))
+	hooks, err := shop.New(shop.Options{Office: s.box, Books: store.Books(), Within: joint{s.ledger}.Within, Now: s.Now, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
 	srv, err := New(Options{
 		Ledger: s.ledger, Now: s.Now, Log: log, Office: s.box, Policies: s.box.policies,
+		Sources: hookSources(&s.secrets), Shop: hooks, Outbox: s.out,
 		Callers: []Caller{
 			{Name: "page", Hash: sha256.Sum256([]byte(readKey)), Scopes: []string{ScopeRead}},
 			{Name: "box-office", Hash: sha256.Sum256([]byte(orderKey)), Scopes: []string{ScopeOrders}},
