@@ -73,7 +73,7 @@ func key() ed25519.PrivateKey {
 
 func event(id string) ticket.ProgrammeEvent {
 	return ticket.ProgrammeEvent{
-		ID: id, Open: time.Unix(0, 0), Close: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), Forget: time.Date(2099, 2, 1, 0, 0, 0, 0, time.UTC),
+		ID: id, Open: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Close: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), Forget: time.Date(2099, 2, 1, 0, 0, 0, 0, time.UTC),
 		Formats: []string{"a1"}, Keys: []ticket.ProgrammeKey{ticket.ProgrammeKeyOf(key().Public().(ed25519.PublicKey), false)},
 	}
 }
