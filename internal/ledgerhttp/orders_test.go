@@ -283,6 +283,7 @@ func TestRefundRevokes(t *testing.T) {
 	if r := s.post("/v1/orders/ord_x/refund", orderKey, "r3", `{}`); r.status != 404 {
 		t.Errorf("no order: %d %s", r.status, r.body)
 	}
+	s.pass(time.Second) // refunds are listed by their times
 	if r := s.post(path, orderKey, "r4", `{"force":true}`); r.status != 201 || !strings.Contains(r.body, `"amount":3675`) {
 		t.Errorf("by force: %d %s", r.status, r.body)
 	}
