@@ -221,15 +221,31 @@ func TestVerdictsOfABrokenGate(t *testing.T) {
 	}
 }
 
+// sensor lets a gate say that its passage sensor became suspect.
+func (s *stage) sensor(device, place string, pos uint64) {
+	s.t.Helper()
+	src := ticket.Source(device)
+	raw, err := ticket.Record{Source: src, Run: 7, Pos: pos, Event: &ticket.Event{Type: ticket.EventSensor, Place: place, Detail: "suspect"}}.Encode()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.ledger.Upload(s.t.Context(), src, ledger.Upload{Run: 7, From: pos, Records: [][]byte{raw}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	s := newStage(t)
 	s.prepare()
 	s.admitted("un", "North 2", 1, ticketID(1))
 	s.admitted("us", "South", 1, ticketID(1))
 	s.ledger.Heard("un", ledger.Head{Run: 7, Pos: 4, Place: "North 2", Link: "up", Time: s.Now().UnixNano()})
+	s.sensor("us", "South", 2) // an alarm that belongs to no event
+	s.scan("1", token(t, ticketID(2)))
 	status, body := s.read("/metrics", readKey)
 	for _, line := range []string{
-		`admitone_conflicts{event="gala"} 1`, `admitone_admissions{event="gala"} 2`, `admitone_alarms{event="gala"} 0`,
+		`admitone_conflicts{event="gala"} 1`, `admitone_admissions{event="gala"} 3`, `admitone_alarms{event="gala"} 0`,
+		`admitone_alarms{event=""} 1`, "admitone_hand_held_admissions_total 1",
 		`admitone_gate_up{device="un",place="North 2"} 1`, `admitone_gate_up{device="us",place="South"} 0`,
 		`admitone_gate_outstanding_records{device="un",place="North 2"} 3`, `admitone_gate_clock_trusted{device="un",place="North 2"} 1`,
 		"admitone_asks_total 0", "go_goroutines ",

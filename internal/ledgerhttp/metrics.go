@@ -42,7 +42,7 @@ type collector struct {
 
 	admitted, conflicts, alarms, late            *prometheus.Desc // by event
 	up, heard, outstanding, lost, aside, trusted *prometheus.Desc // by gate
-	asks, refused, setAside, unpublished         *prometheus.Desc
+	asks, hands, refused, setAside, unpublished  *prometheus.Desc
 	hooks, deliveries                            *prometheus.Desc
 }
 
@@ -54,7 +54,7 @@ func newCollector(s *Server) *collector {
 		s:         s,
 		admitted:  d("admissions", "Claims that stand admitted, or presumed so.", "event"),
 		conflicts: d("conflicts", "Tickets admitted twice: conflicts that are not withdrawn.", "event"),
-		alarms:    d("alarms", "Alarms that were raised.", "event"),
+		alarms:    d("alarms", "Alarms that were raised; those that belong to no event under the event \"\".", "event"),
 		late:      d("late_records", "Records that came after their event was pruned.", "event"),
 
 		up:          d("gate_up", "1 where the gate was heard within the last 10 s.", "place", "device"),
@@ -65,6 +65,7 @@ func newCollector(s *Server) *collector {
 		trusted:     d("gate_clock_trusted", "1 where the gate says that its clock is trusted.", "place", "device"),
 
 		asks:        d("asks_total", "Asks that were answered."),
+		hands:       d("hand_held_admissions_total", "Tickets admitted by hand-held scanners."),
 		refused:     d("refused_messages_total", "Messages that were another's or made no sense."),
 		setAside:    d("set_aside_records_total", "Records that could not be read."),
 		unpublished: d("unpublished_feeds_total", "Feed records that gates had to fetch."),
@@ -79,7 +80,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.admitted, c.conflicts, c.alarms, c.late,
 		c.up, c.heard, c.outstanding, c.lost, c.aside, c.trusted,
-		c.asks, c.refused, c.setAside, c.unpublished, c.hooks, c.deliveries,
+		c.asks, c.hands, c.refused, c.setAside, c.unpublished, c.hooks, c.deliveries,
 	} {
 		ch <- d
 	}
@@ -97,9 +98,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
 	}
 	total(c.asks, st.Asks)
+	total(c.hands, st.HandHeld)
 	total(c.refused, st.Refused)
 	total(c.setAside, st.SetAside)
 	total(c.unpublished, st.Unpublished)
+	gauge(ch, c.alarms, float64(st.Alarms), "")
 	for _, e := range st.Events {
 		gauge(ch, c.admitted, float64(e.Admitted), e.Event)
 		gauge(ch, c.conflicts, float64(e.Conflicts), e.Event)

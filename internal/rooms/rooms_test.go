@@ -74,7 +74,7 @@ var tests = map[string][]string{
 	"internal/boltfile":            {"internal/kv/kvtest", "internal/seen/..."},
 	"internal/kv":                  {"internal/kv/kvtest"},
 	"internal/seen/kvseen":         {"internal/boltfile", "internal/seen/seentest"},
-	"internal/ledgerstore/pgstore": {"internal/pgtest", "internal/ledgerstore/ledgertest"},
+	"internal/ledgerstore/pgstore": {"internal/pgtest", "internal/ledgerstore/ledgertest", "internal/audit"},
 	"internal/seen/pgseen":         {"internal/seen/...", "internal/kv", "internal/pgtest", "internal/ledgerstore/pgschema"},
 	"internal/gate":                {"internal/gatestore", "internal/kv"},
 	"internal/gatestore":           {"internal/boltfile"},
