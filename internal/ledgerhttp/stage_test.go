@@ -19,6 +19,7 @@ import (
 	"admitone/internal/kv"
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerstore"
+	"admitone/internal/ledgerstore/ledgertest"
 	"admitone/internal/outbox"
 	"admitone/internal/shop"
 	"admitone/internal/ticket"
@@ -90,7 +91,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.ledger, err = ledger.New(store, ledger.Options{Tell: s.tell, Process: "1", Now: s.Now, Log: log, ProgrammeKey: testKey(9), DeviceID: deviceID})
+	s.ledger, err = ledger.New(ledgertest.Twice(store), ledger.Options{Tell: s.tell, Process: "1", Now: s.Now, Log: log, ProgrammeKey: testKey(9), DeviceID: deviceID})
 	if err != nil {
 		t.Fatal(err)
 	}

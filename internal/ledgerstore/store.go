@@ -35,13 +35,6 @@ func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	return known(s.kv.Update(ctx, func(t kv.Tx) error { return fn(tx{t}) }))
 }
 
-// Seen runs fn in a write transaction on the seen table alone: for endpoints whose
-// work is not the ledger's, such as the nonces of signed requests. Their names must
-// not be "ask" or "ticket".
-func (s *Store) Seen(ctx context.Context, fn func(seen.Tx) error) error {
-	return known(s.kv.Update(ctx, func(t kv.Tx) error { return fn(kvseen.Bind(t)) }))
-}
-
 // Close closes the key-value store.
 func (s *Store) Close() error { return s.kv.Close() }
 

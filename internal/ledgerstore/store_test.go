@@ -12,7 +12,6 @@ import (
 	"admitone/internal/ledgerstore"
 	"admitone/internal/ledgerstore/ledgertest"
 	"admitone/internal/office"
-	"admitone/internal/seen"
 )
 
 func TestInMemory(t *testing.T) {
@@ -69,24 +68,6 @@ func TestADamagedRowIsAnError(t *testing.T) {
 		}
 		if err := s.View(context.Background(), read); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("a damaged row of %s: %v, want ErrCorrupt", bucket, err)
-		}
-	}
-}
-
-func TestSeenIsATableForOthersToo(t *testing.T) {
-	s := ledgerstore.New(kv.NewMem())
-	p := seen.Policy{Endpoint: "nonce", OnRepeat: seen.Refuse}
-	r := seen.Request{Key: seen.Key{Endpoint: "nonce", ID: "n"}, Holder: "h"}
-	for _, want := range []seen.Outcome{seen.Won, seen.InProgress} {
-		err := s.Seen(context.Background(), func(tx seen.Tx) error {
-			a, err := tx.Claim(p, r)
-			if a.Outcome != want {
-				t.Errorf("outcome %d, want %d", a.Outcome, want)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
 	}
 }
