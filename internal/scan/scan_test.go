@@ -3,7 +3,6 @@ package scan
 import (
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -86,8 +85,7 @@ func TestReadsAllCodesOfAFrame(t *testing.T) {
 	}
 }
 
-// Without right angles the multi finder gives no triple where there are more than
-// three finder patterns, so the best three must do.
+// A symbol without right angles, and a finder pattern beside it.
 func TestReadsASlantedCode(t *testing.T) {
 	straight := canvas(640, 480, 230)
 	paint(t, straight, "A1:SLANTED", 100, 150, 6, 20, 230, nil)
@@ -139,6 +137,10 @@ func TestBadFramesAreErrors(t *testing.T) {
 		"negative":         {Pix: pix, Stride: -640, W: -640, H: -480},
 		"no pixel wide":    {Pix: pix, Stride: 1, W: 0, H: 480},
 		"no pixel high":    {Pix: pix, Stride: 640, W: 640, H: 0},
+		"step":             {Pix: pix, Stride: 640, W: 640, H: 480, Step: 3},
+		"step negative":    {Pix: pix, Stride: 640, W: 640, H: 480, Step: -1},
+		"cut off yuyv":     {Pix: pix, Stride: 640, W: 320, H: 481, Step: 2},
+		"stride of yuyv":   {Pix: pix, Stride: 639, W: 320, H: 480, Step: 2},
 		"stride too small": {Pix: pix, Stride: 639, W: 640, H: 480},
 		"stride zero":      {Pix: pix, W: 640, H: 480},
 		"cut off":          {Pix: pix[:len(pix)-1], Stride: 640, W: 640, H: 480},
@@ -172,6 +174,26 @@ func TestPaddedRows(t *testing.T) {
 	}
 }
 
+// YUYV is read where it lies: its grey bytes, whatever the colours beside them are.
+func TestReadsYUYVInPlace(t *testing.T) {
+	grey := canvas(640, 480, 90)
+	paint(t, grey, ticketText, 150, 60, 5, 20, 230, nil)
+	const stride = 2*640 + 14
+	f := Frame{Pix: make([]byte, stride*479+2*640), Stride: stride, W: 640, H: 480, Step: 2}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range f.Pix {
+		f.Pix[i] = byte(rnd.Uint32())
+	}
+	for y := range 480 {
+		for x := range 640 {
+			f.Pix[y*stride+2*x] = grey.Pix[y*640+x]
+		}
+	}
+	if got := mustRead(t, f); !slices.Equal(got, []string{ticketText}) {
+		t.Errorf("read %q", got)
+	}
+}
+
 // A wallpaper of finder patterns would cost minutes: their triples grow with the
 // third power.
 func TestCrowdOfFinderPatternsIsGivenUp(t *testing.T) {
@@ -181,15 +203,14 @@ func TestCrowdOfFinderPatternsIsGivenUp(t *testing.T) {
 			finderPattern(f, x, y, 2)
 		}
 	}
-	bits, err := gozxing.NewHybridBinarizer(newGrey(f, new([]byte))).GetBlackMatrix()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if finder, triples := find(bits); finder != nil || triples != nil {
-		t.Errorf("went on with %d triples", len(triples))
-	}
-	if got := mustRead(t, f); len(got) != 0 {
-		t.Errorf("read %q", got)
+	r := New(Options{})
+	for range 30 {
+		if got, err := r.Read(f); err != nil || len(got) != 0 {
+			t.Errorf("read %q, %v", got, err)
+		}
+		if r.look.work > mostWork {
+			t.Fatalf("%d units of work, at most %d", r.look.work, mostWork)
+		}
 	}
 }
 
@@ -204,59 +225,30 @@ func finderPattern(f Frame, x, y, scale int) {
 	}
 }
 
-func abs(n int) int { return max(n, -n) }
+// mostWork is what no frame takes more than: the budget, and what was begun within
+// it.
+const mostWork = most + 4<<20
 
-func TestSourceShowsTheFrameItself(t *testing.T) {
-	f := canvas(640, 480, 90)
-	src := newGrey(f, new([]byte))
-	row, err := src.GetRow(7, nil)
-	if err != nil || &row[0] != &f.Pix[7*640] || len(row) != 640 || cap(row) != 640 {
-		t.Errorf("row 7 is not the frame's: %v", err)
-	}
-	if m := src.GetMatrix(); &m[0] != &f.Pix[0] || len(m) != len(f.Pix) {
-		t.Error("the matrix is not the frame")
-	}
-	if _, err := src.GetRow(480, nil); err == nil {
-		t.Error("row 480 of 480 is no error")
-	}
-	n := testing.AllocsPerRun(10, func() {
-		src.GetMatrix()
-		_, _ = src.GetRow(3, nil)
-	})
-	if n != 0 {
-		t.Errorf("the source allocates %v times", n)
-	}
-}
-
-// gozxing's own tables (bits and block thresholds) take a quarter of a picture at
-// each of the two looks; one copy of the picture would be one more.
-func TestReadingCopiesNoPicture(t *testing.T) {
-	padded := Frame{Pix: make([]byte, 700*480), Stride: 700, W: 640, H: 480}
-	for name, f := range map[string]Frame{"tight": canvas(640, 480, 90), "padded": padded} {
-		r := New(Options{})
-		if _, err := r.Read(f); err != nil { // the first padded frame makes the buffer
-			t.Fatal(err)
+// What an empty frame takes is kept from frame to frame, whatever its size.
+func TestEmptyFramesAllocateNothing(t *testing.T) {
+	for _, size := range [][2]int{{320, 240}, {640, 480}, {1280, 720}} {
+		f := canvas(size[0], size[1], 90)
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for i := range f.Pix {
+			f.Pix[i] += byte(rnd.Uint32() % 64)
 		}
-		const reads = 5
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range reads {
-			if _, err := r.Read(f); err != nil {
-				t.Fatal(err)
+		r := New(Options{})
+		read := func() {
+			if got, err := r.Read(f); err != nil || len(got) != 0 {
+				t.Fatalf("read %q, %v", got, err)
 			}
 		}
-		runtime.ReadMemStats(&after)
-		got := float64(after.TotalAlloc-before.TotalAlloc) / reads
-		if ratio := got / float64(f.W*f.H); ratio > 0.8 {
-			t.Errorf("%s: a read allocates %.2f of the picture", name, ratio)
+		for range 2 * len(dear) { // until each rung has had its turn
+			read()
 		}
-	}
-}
-
-func TestLightLookNeedsNoBuffer(t *testing.T) {
-	r := New(Options{LightOnly: true})
-	if _, err := r.Read(canvas(640, 480, 90)); err != nil || r.packed != nil {
-		t.Errorf("%d bytes of picture kept, %v", len(r.packed), err)
+		if n := testing.AllocsPerRun(2*len(dear), read); n > 10 {
+			t.Errorf("%v: %v allocations a frame", size, n)
+		}
 	}
 }
 
