@@ -66,8 +66,11 @@ func (l *Lab) buildLedger(ctx context.Context) error {
 	if l.uplink, err = newProxy(addr[2]); err != nil {
 		return err
 	}
+	if l.bank, err = openBank(); err != nil {
+		return err
+	}
 	c := config.Ledger{
-		Role: config.RoleAll, DataDir: l.at.path("ledger"), TicketKey: l.at.mintKey(), Demo: l.o.Demo,
+		Role: config.RoleAll, Acquirer: config.Acquirer{URL: l.bank.url}, DataDir: l.at.path("ledger"), TicketKey: l.at.mintKey(), Demo: l.o.Demo,
 		HTTP: config.HTTP{Listen: addr[0]}, NATS: config.NATS{Listen: addr[1], Leaf: addr[2]},
 		Callers: callers, Signers: signers,
 	}

@@ -27,6 +27,7 @@ const Usage = `usage: scripts/lab VERB DIR [ARGUMENT]...
   mint DIR N                print N new ticket texts
   passage DIR K HOW         people at gate K's turnstile: auto, never, twice, now or exit
   mode DIR K MODE           normal, closed, free or test
+  acquirer DIR HOW          what charges by card come to: approve, decline, fail, slow, late or lose
   clock DIR K OFFSET        make gate K's clock wrong, as -90m or 26h; 0s: right
   cut DIR K [down|hang]     break a link: refused (default), or accepted and silent
   heal DIR K                mend it
@@ -90,7 +91,7 @@ func command(ctx context.Context, args []string, t Terminal) error {
 		if len(rest) != 2 {
 			return errUsage
 		}
-	case "heal", "kill", "start":
+	case "heal", "kill", "start", "acquirer":
 		if len(rest) != 1 {
 			return errUsage
 		}
@@ -254,6 +255,8 @@ func (l *Lab) do(ctx context.Context, q request) error {
 		return l.Cut(arg(0), Cut(arg(1)))
 	case "heal":
 		return l.Heal(arg(0))
+	case "acquirer":
+		return l.Acquirer(arg(0))
 	case "kill":
 		return l.Kill(arg(0))
 	case "start":

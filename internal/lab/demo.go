@@ -69,10 +69,12 @@ func demonstrate(ctx context.Context, bin, folder string, t Terminal) error {
 	fmt.Fprintf(stdout, `
   the operators' page   %s/#key=%s
   show a picture        cp FILE.jpg %s/   (and remove it again)
-  scan a text           echo TEXT > %s
+  scan a text           echo "TEXT" > %s
+  sell tickets          curl %s/v1/orders -H "Authorization: Bearer $(cat %s)" \
+                          -H 'Idempotency-Key: order-1' -d '{"event":"%s","tickets":4,"amount":4900,"currency":"EUR"}'
   the gates' files      %s
 
-`, l.url, strings.TrimSpace(string(key)), l.at.gate(1, "camera"), l.at.gate(1, "line"), l.at.gate(1))
+`, l.url, strings.TrimSpace(string(key)), l.at.gate(1, "camera"), l.at.gate(1, "line"), l.url, l.at.orderKey(), demo.Event, l.at.gate(1))
 	eg, ctx := errgroup.WithContext(ctx)
 	for k := 1; k <= 2; k++ {
 		eg.Go(func() error { return p.watch(ctx, k) })

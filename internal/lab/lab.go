@@ -39,6 +39,7 @@ type Lab struct {
 	o          Options
 	at         layout
 	url        string
+	bank       *bank
 	uplink     *proxy
 	links      []*proxy // gate K's is links[K-1]
 	brokerAddr string
@@ -324,6 +325,7 @@ func (l *Lab) Down() {
 	if l.uplink != nil {
 		l.uplink.close()
 	}
+	l.bank.close()
 	close(l.forker.stop)
 }
 

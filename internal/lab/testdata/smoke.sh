@@ -36,6 +36,10 @@ await "$dir/gate-2/verdicts.jsonl" '"reason":"already_used".*"first_gate":"1"'
 "$lab" mint "$dir" 1 >"$dir/gate-1/line"
 await "$dir/gate-1/verdicts.jsonl" '"reason":"closed"'
 "$lab" mode "$dir" 1 normal
+for how in decline fail slow late lose approve; do
+	"$lab" acquirer "$dir" "$how"
+done
+! "$lab" acquirer "$dir" explode 2>/dev/null || say "an acquirer cannot explode"
 "$lab" clock "$dir" 2 -90m
 "$lab" clock "$dir" 2 0s
 for k in 1 ledger broker; do
