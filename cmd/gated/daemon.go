@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"admitone/internal/alive"
-	"admitone/internal/boltfile"
 	"admitone/internal/config"
 	"admitone/internal/control"
 	"admitone/internal/gate"
@@ -36,6 +34,7 @@ type daemon struct {
 	closers []func() error // in the order of opening
 	log     *slog.Logger
 	place   string
+	lost    string // why the store is a new one
 }
 
 // newDaemon opens everything that can fail, and starts nothing. The store comes
@@ -55,11 +54,12 @@ func newDaemon(ctx context.Context, c config.Gate, log *slog.Logger, env environ
 	if err != nil {
 		return d, err
 	}
-	file, store, err := openStore(ctx, c, device, log)
+	file, store, lost, err := openStore(ctx, c, device, log)
 	if err != nil {
 		return d, err
 	}
 	d.closers = append(d.closers, file.Close)
+	d.lost = lost
 	if d.clock, err = newSystemClock(c.Sim.ClockOffsetFile); err != nil {
 		return d, err
 	}
@@ -103,7 +103,7 @@ func (d *daemon) assemble(ctx context.Context, c config.Gate, device ticket.Sour
 		Device: device, Place: c.Device.Place, ProgrammeKey: ed25519.PublicKey(key), Demo: c.Demo,
 		LedgerPatience: time.Duration(c.LedgerPatience), FireWithin: time.Duration(c.FireWithin), Rearm: time.Duration(c.Rearm),
 		AmnesiaWait: time.Duration(c.AmnesiaWait), Offline: gate.Policy(c.Offline), UntrustedClock: gate.Policy(c.UntrustedClock),
-		Amnesia: gate.Policy(c.Amnesia), Log: d.log,
+		Amnesia: gate.Policy(c.Amnesia), StoreLost: d.lost, Log: d.log,
 		Clock: gate.NewClock(gate.ClockOptions{Wall: d.clock.wall, Up: d.clock.up, Boot: d.clock.boot, Synced: d.clock.synced}),
 		Verdict: func(v ticket.Verdict) {
 			verdicts.write(v)
@@ -146,45 +146,6 @@ func plain(urls []string) bool {
 		}
 	}
 	return true
-}
-
-// openStore opens the gate's store. One that is damaged is set aside and a new one
-// begun: the gate says so, catches up, and keeps working.
-func openStore(ctx context.Context, c config.Gate, device ticket.Source, log *slog.Logger) (*boltfile.File, *gatestore.Store, error) {
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("open store: %w", err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, nil, fmt.Errorf("open store: %w", err)
-	}
-	path := filepath.Join(c.DataDir, "gate.db")
-	open := func() (*boltfile.File, error) {
-		return boltfile.Open(ctx, path, boltfile.Options{
-			Name: "gate", Version: gatestore.Version, MaxSize: int64(c.MaxSize), Log: log,
-			Verify: func(ctx context.Context, path string) error {
-				return boltfile.VerifyInChild(ctx, exe, []string{"db", "verify"}, path)
-			},
-		})
-	}
-	f, err := open()
-	var damaged *boltfile.DamagedError
-	if errors.As(err, &damaged) {
-		aside, asideErr := boltfile.SetAside(path, time.Now())
-		if asideErr != nil {
-			return nil, nil, errors.Join(err, asideErr)
-		}
-		log.Error("the store was damaged and is set aside; the gate begins a new one and catches up", "why", damaged.Why, "kept", aside)
-		f, err = open()
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	store, err := gatestore.New(ctx, f, gatestore.Options{Device: device})
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return f, store, nil
 }
 
 // run works until ctx ends or a part of the gate cannot go on.

@@ -87,9 +87,8 @@ func run(ctx context.Context, args []string, env environment) int {
 	}
 	fmt.Fprintln(env.stderr, "gated:", err)
 	var locked *boltfile.LockedError
-	var kind *boltfile.KindError
 	var version *boltfile.VersionError
-	if errors.As(err, &locked) || errors.As(err, &kind) || errors.As(err, &version) {
+	if errors.As(err, &locked) || errors.As(err, &version) {
 		return 1
 	}
 	return 3
@@ -102,9 +101,14 @@ func verify(args []string, env environment) int {
 		fmt.Fprintln(env.stderr, "usage: gated db verify STORE")
 		return 2
 	}
-	if err := boltfile.Verify(args[1]); err != nil {
-		fmt.Fprintln(env.stderr, err)
+	err := boltfile.Verify(args[1])
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(env.stderr, err)
+	var damaged *boltfile.DamagedError
+	if errors.As(err, &damaged) {
 		return 1
 	}
-	return 0
+	return boltfile.ExitUnsure
 }

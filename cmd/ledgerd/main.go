@@ -5,6 +5,7 @@
 //	ledgerd -config FILE                 run until SIGTERM or SIGINT
 //	ledgerd -config FILE -check-config   print every problem and exit 1, or 0 if there is none
 //	ledgerd db verify STORE              check a store file; exit 0 if it is sound
+//	ledgerd migrate -config FILE         copy a store file into an empty PostgreSQL database
 package main
 
 import (
@@ -38,6 +39,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "db" {
 		return verify(args[1:], stderr)
+	}
+	if len(args) > 0 && args[0] == "migrate" {
+		return migrate(ctx, args[1:], stdout, stderr)
 	}
 	flags := flag.NewFlagSet("ledgerd", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -98,9 +102,14 @@ func verify(args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: ledgerd db verify STORE")
 		return 2
 	}
-	if err := boltfile.Verify(args[1]); err != nil {
-		fmt.Fprintln(stderr, err)
+	err := boltfile.Verify(args[1])
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(stderr, err)
+	var damaged *boltfile.DamagedError
+	if errors.As(err, &damaged) {
 		return 1
 	}
-	return 0
+	return boltfile.ExitUnsure
 }

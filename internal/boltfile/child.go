@@ -16,11 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ExitUnsure is the exit code of a child that could not find out how a store is.
+const ExitUnsure = 3
+
 // VerifyInChild runs "exe args... path", a program that calls Verify and exits with
 // 0 if there is nothing to complain of. Any other exit, a fault, and no exit within
 // 10 s and 1 s for every 4 MiB is a *DamagedError. Where it could not be found out
-// (the file cannot be opened, the child not started, or somebody ended it), it is
-// another error, because a good store must not be set aside.
+// (the child not started, or with ExitUnsure, or somebody ended it), it is another
+// error, because a good store must not be set aside. A file that cannot be opened at
+// any of several times is a *DamagedError, too: it is of no use to anybody.
 func VerifyInChild(ctx context.Context, exe string, args []string, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -54,18 +58,44 @@ func verifyInChild(ctx context.Context, exe string, args []string, path string, 
 		return &DamagedError{path, fmt.Sprintf("checking it did not end within %v", limit)}
 	case !errors.As(err, &exit) || wasEnded(exit):
 		return fmt.Errorf("verify store: %w", err)
+	case exit.ExitCode() == ExitUnsure:
+		return fmt.Errorf("verify store: %s", said.line(exit))
 	}
 	return &DamagedError{path, said.line(exit)}
 }
+
+// How often a file is opened before it counts as one that cannot be, and how long is
+// waited in between.
+const (
+	openTries = 3
+	openRetry = 100 * time.Millisecond
+)
 
 // probe finds out beforehand what would look like damage in a child: that the file
 // cannot be opened, or that somebody who does not know our lock file has it.
 func probe(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	for try := 1; hopeless(err) && try < openTries; try++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(openRetry):
+		}
+		f, err = os.OpenFile(path, os.O_RDWR, 0)
+	}
+	if hopeless(err) {
+		return &DamagedError{path, fmt.Sprintf("it cannot be opened: %v", err)}
+	}
 	if err != nil {
 		return err
 	}
 	return errors.Join(flock(ctx, f, path, unix.LOCK_SH, lockPatience), f.Close())
+}
+
+// hopeless says whether an error of opening a file is the file's own: the disk cannot
+// give it, or it is somebody else's. Others are the machine's, as too many open files.
+func hopeless(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EIO, syscall.EACCES, syscall.EPERM, syscall.EUCLEAN}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // wasEnded says whether the child's end was somebody's wish, and no fault.

@@ -145,7 +145,7 @@ func ensure(path string, o Options) (fresh bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("look at file: %w", err)
 	case !info.Mode().IsRegular():
-		return false, fmt.Errorf("look at %s: it is no regular file", path)
+		return false, &DamagedError{path, fmt.Sprintf("it is no file (%v)", info.Mode().Type())}
 	case info.Size() < 2*pageSize:
 		return false, &DamagedError{path, fmt.Sprintf("it has %d bytes", info.Size())}
 	}

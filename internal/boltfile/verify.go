@@ -10,7 +10,8 @@ import (
 // Verify reads the whole file: bbolt's own check, then the checksum of each value.
 // It is for a process that does nothing else, as VerifyInChild starts it: a damaged
 // file can end it with a fault or keep it busy for ever, and the process is not
-// allowed much memory from then on.
+// allowed much memory from then on. An error that is no *DamagedError is for
+// ExitUnsure.
 func Verify(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -75,6 +75,7 @@ type Options struct {
 	Offline        Policy        // admit
 	UntrustedClock Policy        // admit
 	Amnesia        Policy        // admit
+	StoreLost      string        // why the store is a new one, where another was set aside; "": it was not
 
 	Clock   *Clock
 	Log     *slog.Logger

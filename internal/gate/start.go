@@ -40,7 +40,10 @@ func (g *Gate) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if g.store.Fresh() {
+	switch {
+	case g.store.Fresh() && g.o.StoreLost != "":
+		g.forgot(ctx, "the store was set aside: "+g.o.StoreLost)
+	case g.store.Fresh():
 		g.forgot(ctx, "the store is new, or was closed before it had caught up")
 	}
 	for _, l := range g.lanes {

@@ -14,10 +14,12 @@ func TestCheckFinds(t *testing.T) {
 		"a cursor behind": func(s *Store, tx kv.Tx) error {
 			return putStream(tx, stream{Stream: s.Stream(), have: 1, head: 1})
 		},
-		"a record gone":         func(s *Store, tx kv.Tx) error { return tx.Delete(bLog, logKey(s.Stream(), 1)) },
-		"a record elsewhere":    func(s *Store, tx kv.Tx) error { return moved(s, tx) },
-		"a claim's row gone":    func(s *Store, tx kv.Tx) error { return tx.Delete(bClaims, append(unit(2).Key(), id2(s).Bytes()...)) },
-		"a row of an older rev": func(s *Store, tx kv.Tx) error { return tx.Put(bClaims, append(unit(1).Key(), id1(s).Bytes()...), logKey(s.Stream(), 1)) },
+		"a record gone":      func(s *Store, tx kv.Tx) error { return tx.Delete(bLog, logKey(s.Stream(), 1)) },
+		"a record elsewhere": func(s *Store, tx kv.Tx) error { return moved(s, tx) },
+		"a claim's row gone": func(s *Store, tx kv.Tx) error { return tx.Delete(bClaims, append(unit(2).Key(), id2(s).Bytes()...)) },
+		"a row of an older rev": func(s *Store, tx kv.Tx) error {
+			return tx.Put(bClaims, append(unit(1).Key(), id1(s).Bytes()...), logKey(s.Stream(), 1))
+		},
 		"an open claim missing": func(s *Store, tx kv.Tx) error { return tx.Delete(bOpen, id2(s).Bytes()) },
 		"a claim too many open": func(_ *Store, tx kv.Tx) error { return tx.Put(bOpen, id.Bytes(), unit(9).Key()) },
 		"a seen row gone":       func(_ *Store, tx kv.Tx) error { return dropSeen(tx) },

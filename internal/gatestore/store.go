@@ -68,8 +68,16 @@ type Store struct {
 	fresh  bool
 }
 
+// OwnerError is returned for the store of another device.
+type OwnerError struct{ Have, Want ticket.Source }
+
+// Error says what to do.
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("the store belongs to device %s, this is %s: give this device its own data_dir, or move the file away", e.Have, e.Want)
+}
+
 // New takes over an open key-value store: it begins a new run, and refuses a
-// store of another device.
+// store of another device with an *OwnerError.
 func New(ctx context.Context, s kv.Store, o Options) (*Store, error) {
 	if o.NewRun == nil {
 		o.NewRun = randomRun
@@ -87,7 +95,7 @@ func New(ctx context.Context, s kv.Store, o Options) (*Store, error) {
 				return err
 			}
 		case string(was) != string(o.Device):
-			return fmt.Errorf("the store belongs to device %s, this is %s: give this device its own data_dir, or remove the file if the other is gone for good", was, o.Device)
+			return &OwnerError{ticket.Source(was), o.Device}
 		}
 		if v, err := tx.Get(bMeta, keyCatching); err != nil {
 			return err

@@ -177,8 +177,9 @@ func TestPositionsAreGaplessOverCrashes(t *testing.T) {
 func TestAnotherDevicesStoreIsRefused(t *testing.T) {
 	mem := kv.NewMem()
 	open(t, mem, "a")
-	if _, err := New(t.Context(), mem, Options{Device: "b"}); err == nil {
-		t.Fatal("a store of another device was taken")
+	var owner *OwnerError
+	if _, err := New(t.Context(), mem, Options{Device: "b"}); !errors.As(err, &owner) || owner.Have != "a" || owner.Want != "b" {
+		t.Fatalf("a store of another device: %v", err)
 	}
 }
 
