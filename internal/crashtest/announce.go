@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"admitone/internal/ticket"
 )
@@ -25,10 +26,11 @@ func Announced(rec Recording, cut int) (out []Note) {
 	return out
 }
 
-// Of leaves what happened below a folder, and turns the lines that a gate wrote to
-// its verdicts and results into what they are: announcements.
+// Of leaves what happened below a folder, and turns what a gate wrote elsewhere into
+// what it is: announcements. Those are the lines of its verdicts and its results, and
+// of its simulated turnstile's relay, which moves for the claim that was marked last.
 func Of(rec Recording, below string) Recording {
-	events, names := slices.Clone(rec.Events), map[int]string{}
+	events, names, marked := slices.Clone(rec.Events), map[int]string{}, NoClaim
 	for i, e := range events {
 		switch e.Kind {
 		case Create, Rename:
@@ -40,31 +42,54 @@ func Of(rec Recording, below string) Recording {
 			continue
 		}
 		events[i] = Event{}
-		if n := noteOf(filepath.Base(names[e.File]), e.Data); e.Kind == Write && n != nil {
-			events[i] = Event{Kind: Said, Note: n}
+		if e.Kind != Write {
+			continue
+		}
+		n, line := Note{}, bytes.TrimSpace(e.Data)
+		switch filepath.Base(names[e.File]) {
+		case "verdicts.jsonl":
+			n.Admit = admitted(line)
+		case "results.jsonl":
+			n.Result = result(line)
+		case "fired":
+			_, marked, _ = strings.Cut(string(line), " ")
+		case "turnstile.jsonl":
+			if moved(line) {
+				n.Relay, marked = marked, NoClaim
+			}
+		}
+		if !n.Admit.IsZero() || n.Result != nil || n.Relay != "" {
+			events[i] = Event{Kind: Said, Note: &n}
 		}
 	}
 	return Recording{Device: rec.Device, Events: events}
 }
 
-func noteOf(file string, line []byte) *Note {
-	switch file {
-	case "verdicts.jsonl":
-		var v ticket.Verdict
-		if json.Unmarshal(bytes.TrimSpace(line), &v) != nil || v.Verdict != ticket.Admit {
-			return nil
-		}
-		if id, err := ticket.ParseClaimID(v.Claim); err == nil {
-			return &Note{Admit: id}
-		}
-	case "results.jsonl":
-		var r ticket.Result
-		if json.Unmarshal(bytes.TrimSpace(line), &r) != nil {
-			return nil
-		}
-		if id, err := ticket.ParseClaimID(r.Claim); err == nil {
-			return &Note{Result: &Result{id, r.Result}}
-		}
+func admitted(line []byte) (id ticket.ClaimID) {
+	var v ticket.Verdict
+	if json.Unmarshal(line, &v) == nil && v.Verdict == ticket.Admit {
+		id, _ = ticket.ParseClaimID(v.Claim) // a claim that is none is found by others
 	}
-	return nil
+	return id
+}
+
+func result(line []byte) *Result {
+	var r ticket.Result
+	if json.Unmarshal(line, &r) != nil {
+		return nil
+	}
+	id, err := ticket.ParseClaimID(r.Claim)
+	if err != nil {
+		return nil
+	}
+	return &Result{id, r.Result}
+}
+
+// moved reports whether the relay became active.
+func moved(line []byte) bool {
+	var e struct {
+		Line   string `json:"line"`
+		Active bool   `json:"active"`
+	}
+	return json.Unmarshal(line, &e) == nil && e.Line == "relay" && e.Active
 }

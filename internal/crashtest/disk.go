@@ -1,9 +1,7 @@
 package crashtest
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,12 +11,11 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"golang.org/x/sys/unix"
 )
 
 // Call is one call that a program is making.
 type Call struct {
-	Name string // open, create, write, truncate, flush, flushdir, rename, unlink, read
+	Name string // open, create, read, write, truncate, fsync, fdatasync, flushdir, rename, link, unlink
 	Path string // below the disk's root
 }
 
@@ -79,6 +76,35 @@ func (d *Disk) Close() error { return d.server.Unmount() }
 // Back is where the files really are, for a look that no fault disturbs.
 func (d *Disk) Back(name ...string) string {
 	return filepath.Join(append([]string{d.back}, name...)...)
+}
+
+// Recall forgets what was told before, and tells of the files in a folder as they are
+// now, as if they had just been made and flushed.
+func (d *Disk) Recall(folder string) error {
+	all, err := os.ReadDir(d.Back(folder))
+	if err != nil {
+		return fmt.Errorf("recall disk: %w", err)
+	}
+	d.o.Log.Reset()
+	for _, e := range all {
+		p := filepath.Join(folder, e.Name())
+		content, err := os.ReadFile(d.Back(p))
+		if err != nil {
+			return fmt.Errorf("recall disk: %w", err)
+		}
+		var st syscall.Stat_t
+		if err := syscall.Stat(d.Back(p), &st); err != nil {
+			return fmt.Errorf("recall disk: %w", err)
+		}
+		d.mu.Lock()
+		id := d.number(st.Ino, true)
+		d.mu.Unlock()
+		d.o.Log.Add(Event{Kind: Create, File: id, Path: p})
+		next := d.o.Log.Add(Event{Kind: Write, File: id, Data: content}) + 1
+		d.o.Log.Add(Event{Kind: Flush, File: id, Upto: next})
+	}
+	d.o.Log.Add(Event{Kind: FlushDir, Path: folder, Upto: d.o.Log.Next()})
+	return nil
 }
 
 // SetFault replaces what is asked before each call; nil: nothing.
@@ -250,7 +276,7 @@ func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn
 // Fsync is fs.NodeFsyncer, of files and folders.
 func (n *node) Fsync(ctx context.Context, fh fs.FileHandle, flags uint32) syscall.Errno {
 	if h, ok := fh.(*handle); ok {
-		return h.flush()
+		return h.flush(flags&dataOnly != 0)
 	}
 	return n.d.flush("flushdir", n.path(), Event{Kind: FlushDir, Path: n.path()})
 }
@@ -269,63 +295,5 @@ func (d *Disk) flush(name, path string, e Event) syscall.Errno {
 		<-time.After(d.o.Slow) // what a program says meanwhile, it says too early
 	}
 	d.o.Log.Add(e)
-	return 0
-}
-
-// handle is an open file.
-type handle struct {
-	f    *os.File
-	d    *Disk
-	id   int
-	path string
-}
-
-func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	if errno := h.d.before("read", h.path); errno != 0 {
-		return nil, errno
-	}
-	n, err := unix.Pread(int(h.f.Fd()), dest, off)
-	if err != nil {
-		return nil, fs.ToErrno(err)
-	}
-	return fuse.ReadResultData(dest[:n]), 0
-}
-
-func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
-	if errno := h.d.before("write", h.path); errno != 0 {
-		return 0, errno
-	}
-	e := Event{Kind: Write, File: h.id, Off: off, Data: bytes.Clone(data)}
-	return uint32(len(data)), h.d.do(e, func() error {
-		_, err := h.f.WriteAt(data, off)
-		return err
-	})
-}
-
-func (h *handle) truncate(size int64) syscall.Errno {
-	if errno := h.d.before("truncate", h.path); errno != 0 {
-		return errno
-	}
-	return h.d.do(Event{Kind: Truncate, File: h.id, Off: size}, func() error { return h.f.Truncate(size) })
-}
-
-func (h *handle) flush() syscall.Errno {
-	return h.d.flush("flush", h.path, Event{Kind: Flush, File: h.id})
-}
-
-// Allocate is fs.FileAllocater: reserved blocks are no content.
-func (h *handle) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
-	if mode&unix.FALLOC_FL_KEEP_SIZE == 0 {
-		return syscall.EOPNOTSUPP
-	}
-	return 0
-}
-
-func (h *handle) Flush(ctx context.Context) syscall.Errno { return 0 }
-
-func (h *handle) Release(ctx context.Context) syscall.Errno {
-	if err := h.f.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return fs.ToErrno(err)
-	}
 	return 0
 }

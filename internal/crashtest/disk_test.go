@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -76,19 +77,19 @@ func TestDiskTellsAll(t *testing.T) {
 
 // TestDiskFails: each kind of call can be made to fail, and does nothing then.
 func TestDiskFails(t *testing.T) {
-	for _, name := range []string{"create", "write", "truncate", "flush", "flushdir", "rename", "link", "unlink", "open"} {
+	for _, name := range []string{"create", "write", "truncate", "fsync", "flushdir", "rename", "link", "unlink", "open"} {
 		log := &Log{}
 		d := mount(t, Options{Log: log})
-		failed := 0
+		var failed atomic.Int64
 		d.SetFault(func(c Call) syscall.Errno {
 			if c.Name != name {
 				return 0
 			}
-			failed++
+			failed.Add(1)
 			return syscall.EIO
 		})
-		if err := work(filepath.Join(d.Dir, "data")); !errors.Is(err, syscall.EIO) || failed == 0 {
-			t.Errorf("%s: %v, asked %d times", name, err, failed)
+		if err := work(filepath.Join(d.Dir, "data")); !errors.Is(err, syscall.EIO) || failed.Load() == 0 {
+			t.Errorf("%s: %v, asked %d times", name, err, failed.Load())
 		}
 		for _, e := range told(log) {
 			if len(e) > len(name) && e[:len(name)+1] == name+" " {

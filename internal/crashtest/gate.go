@@ -51,6 +51,14 @@ func CheckGate(device ticket.Source, said []Note, path string, v Verify) error {
 
 func gateHas(s *gatestore.Store, n Note) error {
 	switch {
+	case n.Relay != "":
+		id, err := ticket.ParseClaimID(n.Relay)
+		if err != nil {
+			return fmt.Errorf("the relay moved for the claim %q", n.Relay)
+		}
+		if _, ok, err := s.Find(id); err != nil || !ok {
+			return fmt.Errorf("the relay moved for claim %s, which is not here (%v)", id, err)
+		}
 	case !n.Admit.IsZero():
 		if _, ok, err := s.Find(n.Admit); err != nil || !ok {
 			return fmt.Errorf("claim %s was shown as admitted and is not here (%v)", n.Admit, err)

@@ -40,12 +40,16 @@ type Event struct {
 // of its fields is set.
 type Note struct {
 	Admit  ticket.ClaimID     // a verdict "admit" by this claim was shown
+	Relay  string             // the relay moved for this claim; NoClaim: for none that was marked
 	Result *Result            // what became of a claim was written down
 	Record []byte             // a record left the program that wrote it, or its receipt did
 	Answer *Answer            // the ledger answered an ask
 	High   []ticket.StreamPos // somebody was told that these runs are here, up to there
 	Revoke ticket.ID          // the ledger said that this ticket is revoked
 }
+
+// NoClaim stands for the claim of a relay that moved without one.
+const NoClaim = "none"
 
 // Result is a line of results.jsonl.
 type Result struct {
@@ -82,6 +86,13 @@ func (l *Log) Next() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.events)
+}
+
+// Reset forgets all events.
+func (l *Log) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = nil
 }
 
 // Recording is a log that has ended.
