@@ -27,11 +27,7 @@ func TestAHundredThousandPictures(t *testing.T) {
 	}
 	b = b.seeing(t, fmt.Sprintf("camera = { driver = \"child\", socket = %q, dark_level = 200 }", pipe))
 	cmd := b.start(t, build(t), nil)
-	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // which the camera opens as well
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := openPipe(t, pipe)
 	picture := noise(t)
 	show := func(n int) {
 		t.Helper()
@@ -42,17 +38,32 @@ func TestAHundredThousandPictures(t *testing.T) {
 		}
 	}
 	show(first)
-	memory, files := resident(t, cmd.Process.Pid), openFiles(t, cmd.Process.Pid)
+	files := openFiles(t, cmd.Process.Pid, show)
+	memory := resident(t, cmd.Process.Pid)
 	show(all - first)
 	if now := resident(t, cmd.Process.Pid); now > memory+more {
 		t.Errorf("%d bytes after %d pictures, %d after %d", memory, first, now, all)
 	}
-	if now := openFiles(t, cmd.Process.Pid); now != files {
+	if now := openFiles(t, cmd.Process.Pid, show); now != files {
 		t.Errorf("%d files after %d pictures, %d after %d", files, first, now, all)
 	}
 	if s := b.camera(t); s != "ok" {
 		t.Errorf("camera %q", s)
 	}
+}
+
+// openPipe opens a FIFO that a gate reads, or will.
+func openPipe(t *testing.T, path string) *os.File {
+	t.Helper()
+	w, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	if err := w.SetWriteDeadline(time.Now().Add(5 * time.Minute)); err != nil { // for a gate that is not there
+		t.Fatal(err)
+	}
+	return w
 }
 
 // noise is a small picture, with corners that could be a code's.
@@ -84,12 +95,13 @@ func resident(t *testing.T, pid int) int {
 }
 
 // openFiles gives how many files a process has open, less what it has for a moment
-// while it looks for its broker.
-func openFiles(t *testing.T, pid int) (least int) {
+// while it looks for its broker. It is shown pictures meanwhile.
+func openFiles(t *testing.T, pid int, show func(n int)) (least int) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range 50 {
+	for range 20 {
+		show(10)
 		all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		if err != nil {
 			t.Fatal(err)

@@ -95,10 +95,10 @@ func findChip(kernel chips, label string) (chip, error) {
 	case denied != nil:
 		return nil, fmt.Errorf("find GPIO chip %q: add the user to group gpio: %w", label, denied)
 	case len(labels) == 0:
-		return nil, fmt.Errorf("find GPIO chip %q: this kernel has no GPIO chip", label)
+		return nil, fmt.Errorf("find GPIO chip %q: this kernel has no GPIO chip: is this the board that the configuration is for?", label)
 	}
 	slices.Sort(labels)
-	return nil, fmt.Errorf("find GPIO chip %q: the chips here are %s", label, strings.Join(labels, ", "))
+	return nil, fmt.Errorf("find GPIO chip %q: the chips here are %s: name one of them", label, strings.Join(labels, ", "))
 }
 
 // request takes one line. The value of an output is in the request, so that it is
@@ -106,7 +106,7 @@ func findChip(kernel chips, label string) (chip, error) {
 func (d *chipLines) request(c chip, line Line) (chipLine, error) {
 	pin := d.w.Pins[line]
 	if pin >= c.Lines() {
-		return nil, fmt.Errorf("pin %d (%v) is not on chip %s: it has 0 to %d", pin, line, d.w.Chip, c.Lines()-1)
+		return nil, fmt.Errorf("pin %d (%v) is not on chip %s: it has 0 to %d: name one of these", pin, line, d.w.Chip, c.Lines()-1)
 	}
 	l, err := c.RequestLine(pin, d.options(line)...)
 	switch {

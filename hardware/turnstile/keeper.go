@@ -40,7 +40,8 @@ func Keeper(stdin io.Reader, stdout, stderr io.Writer, open func(Wiring) (Lines,
 // follow, and tells the inputs' changes to out. Every output is inactive when in
 // ends, when it has been silent for too long while an output is active, and when
 // Keep returns, whatever the reason. The relay is inactive when the maximum
-// on-time has passed since it was set last.
+// on-time has passed since it was set last. Where the lines cannot be opened, out is
+// told why, and that is no error.
 func Keep(in io.Reader, out io.Writer, open func(Wiring) (Lines, error)) error {
 	orders := newFrames(in)
 	first, err := orders.next()
@@ -52,7 +53,7 @@ func Keep(in io.Reader, out io.Writer, open func(Wiring) (Lines, error)) error {
 	}
 	lines, err := openPatiently(first.Terms.Wiring, first.Terms.Retry, open)
 	if err != nil {
-		return errors.Join(err, writeFrame(out, frame{Do: verbRefused, Err: err.Error(), Held: errors.Is(err, ErrHeld)}))
+		return writeFrame(out, frame{Do: verbRefused, Err: err.Error(), Held: errors.Is(err, ErrHeld)}) // told there
 	}
 	k := &keeper{terms: *first.Terms, lines: lines, orders: make(chan frame), told: newMailbox[frame](), full: make(chan struct{}, 1)}
 	k.tell(frame{Do: verbOpened})

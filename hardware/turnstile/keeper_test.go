@@ -246,7 +246,7 @@ func TestKeeperWaitsForHeldLines(t *testing.T) {
 				return newBench(), nil
 			})
 			synctest.Wait()
-			if free != (err == nil) || free == strings.Contains(out.String(), `"held":true`) {
+			if err != nil || free == strings.Contains(out.String(), `"held":true`) {
 				t.Errorf("free %v: %v, told %s", free, err, out.String())
 			}
 		})
