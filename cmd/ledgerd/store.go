@@ -31,7 +31,7 @@ func openStore(ctx context.Context, c config.Ledger, log *slog.Logger) (storage,
 	if c.Store.Driver == config.DriverPostgres {
 		return openDatabase(ctx, c, log)
 	}
-	file, err := openFile(ctx, c, log)
+	file, err := openFile(ctx, c, boltPath(c), log)
 	if err != nil {
 		return storage{}, err
 	}
@@ -47,12 +47,12 @@ func openStore(ctx context.Context, c config.Ledger, log *slog.Logger) (storage,
 
 func boltPath(c config.Ledger) string { return filepath.Join(c.DataDir, "ledger.db") }
 
-func openFile(ctx context.Context, c config.Ledger, log *slog.Logger) (*boltfile.File, error) {
+func openFile(ctx context.Context, c config.Ledger, path string, log *slog.Logger) (*boltfile.File, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	f, err := boltfile.Open(ctx, boltPath(c), boltfile.Options{
+	f, err := boltfile.Open(ctx, path, boltfile.Options{
 		Name: "ledger", Version: ledgerstore.Version, MaxSize: int64(c.MaxSize), Log: log,
 		Verify: func(ctx context.Context, path string) error {
 			return boltfile.VerifyInChild(ctx, exe, []string{"db", "verify"}, path)
