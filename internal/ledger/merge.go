@@ -45,6 +45,13 @@ func (t *txn) merge(a arrival) (aside bool, err error) {
 	if a.pos <= st.row.High {
 		return t.repeat(a, k)
 	}
+	if a.rec != nil && a.rec.Claim != nil {
+		// Before its rev 0 is stored: behind that, it would have to be read to find
+		// that it stands nowhere yet.
+		if _, _, err := t.unitOf(a.rec.Claim.ID); err != nil {
+			return false, err
+		}
+	}
 	put, err := t.PutRecord(a.stream, a.pos, k)
 	switch {
 	case err != nil:

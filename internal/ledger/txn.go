@@ -17,6 +17,7 @@ type txn struct {
 	streams []*streamState
 	units   []*unitState
 	events  []*eventState
+	absent  ticket.ClaimID // not in the store before this transaction, as was looked up last
 
 	after   []func()        // to be said after the commit
 	written []ticket.Record // own records, to be published after the commit

@@ -37,7 +37,13 @@ func (t *txn) unitOf(id ticket.ClaimID) (ticket.Unit, bool, error) {
 			return u.id, true, nil
 		}
 	}
+	if t.absent == id && !id.IsZero() {
+		return ticket.Unit{}, false, nil
+	}
 	u, ok, err := t.ClaimUnit(id)
+	if err == nil && !ok {
+		t.absent = id
+	}
 	return u, ok, wrap("find claim", err)
 }
 

@@ -66,7 +66,11 @@ func (c ClaimID) String() string {
 	if c.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("%s/%s/%d", c.Gate, c.Run, c.Pos)
+	var run [8]byte
+	binary.BigEndian.PutUint64(run[:], uint64(c.Run))
+	b := make([]byte, 0, len(c.Gate)+38) // the longest
+	b = hex.AppendEncode(append(append(b, c.Gate...), '/'), run[:])
+	return string(strconv.AppendUint(append(b, '/'), c.Pos, 10))
 }
 
 // ParseClaimID reads what String wrote.

@@ -46,6 +46,7 @@ type Ledger struct {
 	log  *slog.Logger
 
 	slots   map[string]chan struct{} // of each kind of request
+	idle    chan task                // to goroutines that have answered one
 	pace    askPace
 	repairs chan repair
 	heard   sync.Map // gate -> time.Time of its last head
@@ -89,7 +90,7 @@ func NewLedger(conn Conn, svc LedgerService, o LedgerOptions) (*Ledger, error) {
 		o.Now = time.Now
 	}
 	l := &Ledger{conn: conn, svc: svc, o: o, log: o.Log, slots: make(map[string]chan struct{}),
-		start: time.Now(), instance: rand.Uint64(), repairs: make(chan repair, maxRepairs), gates: make(chan struct{}, 1)}
+		idle: make(chan task), start: time.Now(), instance: rand.Uint64(), repairs: make(chan repair, maxRepairs), gates: make(chan struct{}, 1)}
 	for kind, n := range map[string]int{"ask": maxAsks, "peek": maxPeeks, "spend": maxSpends, "upload": maxUploads,
 		"hello": maxHellos, "fetch": maxFetches, "probe": maxPeeks, "gates": maxFetches} {
 		l.slots[kind] = make(chan struct{}, n)
@@ -148,7 +149,7 @@ func (l *Ledger) subscribe(ctx context.Context) error {
 		{"gate.*.spend", "spend", l.spend},
 		{"broker.*.gates", "gates", l.gateList},
 	} {
-		err := l.conn.Subscribe(s.subject, group, func(m Msg) { l.accept(ctx, s.kind, m, s.h) })
+		err := l.conn.Subscribe(s.subject, group, func(m Msg) { l.accept(ctx, task{s.kind, m, s.h}) })
 		if err != nil {
 			return fmt.Errorf("subscribe to %s: %w", s.subject, err)
 		}
@@ -166,25 +167,49 @@ func (l *Ledger) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// accept runs one request in a goroutine of its own; when as many of its kind
-// run as may, it waits, and so do those behind it.
-func (l *Ledger) accept(ctx context.Context, kind string, m Msg, h func(context.Context, ticket.Source, Msg) (any, error)) {
-	slots := l.slots[kind]
+// task is a request to be answered.
+type task struct {
+	kind string
+	m    Msg
+	h    func(context.Context, ticket.Source, Msg) (any, error)
+}
+
+// accept has a goroutine answer a request; when as many of its kind are answered as
+// may be at once, it waits, and so do those behind it.
+func (l *Ledger) accept(ctx context.Context, r task) {
 	select {
-	case slots <- struct{}{}:
+	case l.slots[r.kind] <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
 	if !l.begin() {
 		return
 	}
-	go func() {
-		defer l.running.Done()
-		defer func() { <-slots }()
-		ctx, cancel := context.WithTimeout(ctx, serveFor)
-		defer cancel()
-		l.answer(ctx, kind, m, h)
-	}()
+	select {
+	case l.idle <- r: // to one whose stack has grown already
+	default:
+		go l.work(ctx, r)
+	}
+}
+
+// work answers a request, and then others until ctx ends.
+func (l *Ledger) work(ctx context.Context, r task) {
+	for {
+		l.serveOne(ctx, r)
+		select {
+		case r = <-l.idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *Ledger) serveOne(ctx context.Context, r task) {
+	defer l.running.Done()
+	defer func() { <-l.slots[r.kind] }()
+	ctx, cancel := context.WithTimeout(ctx, serveFor)
+	defer cancel()
+	l.answer(ctx, r.kind, r.m, r.h)
 }
 
 func (l *Ledger) answer(ctx context.Context, kind string, m Msg, h func(context.Context, ticket.Source, Msg) (any, error)) {
@@ -223,30 +248,21 @@ func serve[M, R any](method func(context.Context, ticket.Source, M) (R, error)) 
 	}
 }
 
-// ask serves one ask. Its records must be the asking gate's own.
+// ask serves one ask. Its claim must be the asking gate's own; the ledger says the
+// same of its records, which it has to read anyway.
 func (l *Ledger) ask(ctx context.Context, from ticket.Source, m Msg) (any, error) {
 	var a Ask
 	if err := decode(m.Data, &a); err != nil {
 		l.count.unreadable.Add(1)
 		return nil, err
 	}
-	if a.Claim.Gate != from || !ownRecords(from, a.Records) {
+	if a.Claim.Gate != from {
 		l.count.refused.Add(1)
-		return nil, fmt.Errorf("check ask: %s asks for a claim or with records of another", from)
+		return nil, fmt.Errorf("check ask: %s asks for a claim of another", from)
 	}
 	l.pace.begin(time.Now())
 	defer func() { l.pace.end(time.Now()) }()
 	return l.svc.Ask(ctx, from, a)
-}
-
-// ownRecords reports whether all the records that can be read are of the source.
-func ownRecords(from ticket.Source, raws [][]byte) bool {
-	for _, raw := range raws {
-		if r, err := ticket.DecodeRecord(raw); err == nil && r.Source != from {
-			return false
-		}
-	}
-	return true
 }
 
 // upload lets asks that are under way go first, for a little while.

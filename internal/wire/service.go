@@ -10,8 +10,8 @@ import (
 // are called concurrently. An error means that it could not find out: the wire
 // logs it and sends no reply, and the gate goes on without.
 type LedgerService interface {
-	// Ask answers about one claim, after its commit. The records it carries are
-	// the asking gate's own.
+	// Ask answers about one claim of the asking gate, after its commit. It is an
+	// error where a record that it carries is another's.
 	Ask(ctx context.Context, from ticket.Source, m Ask) (AskReply, error)
 
 	// Peek answers how a unit stands and writes nothing.
