@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"admitone/internal/ledgerstore/pgschema"
-	"admitone/internal/seen/pgseen"
 )
 
 // Options of a store. URL and Log are required.
@@ -80,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	return &Store{pool: pool, front: pgseen.NewFront(pool)}, nil
+	return &Store{pool: pool}, nil
 }
 
 // errURL says no more: what a parser says of a URL may have the password in it.

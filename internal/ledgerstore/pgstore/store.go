@@ -15,13 +15,11 @@ import (
 	"admitone/internal/kv"
 	"admitone/internal/ledger"
 	"admitone/internal/seen"
-	"admitone/internal/seen/pgseen"
 )
 
 // Store is the ledger's tables on a PostgreSQL database.
 type Store struct {
 	pool  *pgxpool.Pool
-	front *pgseen.Front
 	known cache
 }
 
@@ -50,12 +48,6 @@ func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 // Update, only the last run of fn counts.
 func (s *Store) Seen(ctx context.Context, fn func(seen.Tx) error) error {
 	return s.update(ctx, func(t *tx) error { return fn(t.Seen()) })
-}
-
-// Claim claims a key whose row is all there is to do, in one statement with the
-// claims of others that come at the same time. It is durable when it returns.
-func (s *Store) Claim(ctx context.Context, p seen.Policy, r seen.Request) (seen.Answer, error) {
-	return s.front.Claim(ctx, p, r)
 }
 
 // Close waits for the transactions under way and closes all connections.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,6 +125,40 @@ func TestFrontGroups(t *testing.T) {
 	}
 	if rows != 100 || transactions > 2 {
 		t.Errorf("%d rows in %d transactions, want 100 in one or two", rows, transactions)
+	}
+}
+
+// TestFrontsMeet: two processes claim the same keys at once, coming by them in
+// opposite orders. Their statements do not wait for each other crosswise, and every
+// key has one winner.
+func TestFrontsMeet(t *testing.T) {
+	const keys, rounds = 200, 10
+	url := pgtest.Database(t)
+	fronts := []*pgseen.Front{pgseen.NewFront(open(t, url, 4)), pgseen.NewFront(open(t, url, 4))}
+	for round := range rounds {
+		var won atomic.Int64
+		var wg sync.WaitGroup
+		for i, front := range fronts {
+			for k := range keys {
+				wg.Go(func() {
+					id := k
+					if i == 1 {
+						id = keys - 1 - k
+					}
+					a, err := front.Claim(t.Context(), policy, request(fmt.Sprint(round, id), fmt.Sprint(i), start))
+					if err != nil {
+						t.Errorf("claim: %v", err)
+					}
+					if a.Outcome == seen.Won {
+						won.Add(1)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if won.Load() != keys {
+			t.Errorf("%d of %d keys are won", won.Load(), keys)
+		}
 	}
 }
 
