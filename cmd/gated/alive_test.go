@@ -28,7 +28,7 @@ const testWatchdog = 2 * time.Second
 // box is a configured gate in a folder, whose broker is not there.
 type box struct{ dir, config, socket string }
 
-func newBox(t *testing.T) box {
+func newBox(t testing.TB) box {
 	t.Helper()
 	dir := t.TempDir()
 	run, err := os.MkdirTemp("", "gated")
@@ -66,7 +66,7 @@ reader = [{ path = "line" }]
 }
 
 // start runs the real binary, under a manager or without one.
-func (b box) start(t *testing.T, exe string, m *alivetest.Manager) *exec.Cmd {
+func (b box) start(t testing.TB, exe string, m *alivetest.Manager) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(exe, "-config", b.config)
 	if m != nil {
@@ -87,7 +87,7 @@ func (b box) start(t *testing.T, exe string, m *alivetest.Manager) *exec.Cmd {
 	return cmd
 }
 
-func build(t *testing.T) string {
+func build(t testing.TB) string {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "gated")
 	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {

@@ -63,7 +63,7 @@ func TestEveryCameraThatIsConfiguredIsMade(t *testing.T) {
 }
 
 // seeing gives the box a camera, and a file for its verdicts.
-func (b box) seeing(t *testing.T, camera string) box {
+func (b box) seeing(t testing.TB, camera string) box {
 	t.Helper()
 	text, err := os.ReadFile(b.config)
 	if err != nil {
