@@ -22,7 +22,7 @@ import (
 // stage is books in memory with a ledger that remembers what it was told, and an
 // acquirer of the test's. Every transaction runs twice: only the last run counts.
 type stage struct {
-	t     *testing.T
+	t     testing.TB
 	mem   *kv.Mem
 	books office.Books
 	now   func() time.Time
@@ -35,7 +35,7 @@ type stage struct {
 	policy   seen.Policy
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t testing.TB) *stage {
 	t.Helper()
 	s := &stage{t: t, mem: kv.NewMem(), now: time.Now, revoked: map[ticket.ID]bool{}, used: map[ticket.ID]bool{}}
 	s.books = booksOn(s.mem)
@@ -170,7 +170,7 @@ func answer(r office.Result) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-func parse(t *testing.T, b []byte) (a told) {
+func parse(t testing.TB, b []byte) (a told) {
 	t.Helper()
 	if err := json.Unmarshal(b, &a); err != nil {
 		t.Fatalf("%q: %v", b, err)
@@ -230,7 +230,7 @@ func (s *stage) all(o *office.Office) (list []office.Account) {
 }
 
 // verify reads a token as a gate would.
-func verify(t *testing.T, token string) ticket.Ticket {
+func verify(t testing.TB, token string) ticket.Ticket {
 	t.Helper()
 	u, err := ticket.Inspect(token)
 	if err != nil {
