@@ -59,7 +59,10 @@ func (o opener) open(ctx context.Context) (*boltfile.File, *gatestore.Store, err
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := gatestore.New(ctx, f, gatestore.Options{Device: o.device})
+	if f.Doubtful() {
+		o.log.Error("a meta page of the store is damaged: the last commit may be missing, and the gate catches up")
+	}
+	store, err := gatestore.New(ctx, f, gatestore.Options{Device: o.device, Doubt: f.Doubtful()})
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}

@@ -64,6 +64,9 @@ func openFile(ctx context.Context, c config.Ledger, path string, log *slog.Logge
 		// person decides.
 		return nil, fmt.Errorf("%w; put a backup in its place, or move it away: then the gates bring back what they hold", err)
 	}
+	if err == nil && f.Doubtful() {
+		log.Error("a meta page of the store is damaged: the last commit may be missing, and only what gates were told comes back")
+	}
 	return f, err
 }
 

@@ -18,13 +18,14 @@ import (
 
 // File is an open store.
 type File struct {
-	db     *bbolt.DB
-	lock   *os.File
-	group  *kv.Group
-	newest *batch // of the group, for its leaders
-	max    int64  // Options.MaxSize
-	meta   meta
-	fresh  bool
+	db       *bbolt.DB
+	lock     *os.File
+	group    *kv.Group
+	newest   *batch // of the group, for its leaders
+	max      int64  // Options.MaxSize
+	meta     meta
+	fresh    bool
+	doubtful bool
 
 	// visible keeps Views from beginning while a commit flushes. Once begun they
 	// have their own snapshot and need it no more.
@@ -44,6 +45,11 @@ func newFile(db *bbolt.DB, limit int64, m meta, fresh bool) *File {
 
 // Fresh says whether Open made the file: the store remembers nothing.
 func (f *File) Fresh() bool { return f.fresh }
+
+// Doubtful says whether one of the file's two meta pages was damaged when it was
+// opened. bbolt goes by the other one then, which may be a commit older. A power cut
+// does not do that, as the page's description lies in one sector.
+func (f *File) Doubtful() bool { return f.doubtful }
 
 // Created is when the file was made, by the clock of that time, in full seconds.
 func (f *File) Created() time.Time { return f.meta.created }

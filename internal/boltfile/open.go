@@ -121,6 +121,10 @@ func open(ctx context.Context, path string, o Options) (*File, error) {
 			return nil, err
 		}
 	}
+	half, err := halfMeta(path)
+	if err != nil {
+		return nil, err
+	}
 	db, err := openBolt(path, o.bolt())
 	if err != nil {
 		return nil, err
@@ -132,7 +136,9 @@ func open(ctx context.Context, path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return newFile(db, o.MaxSize, m, fresh), nil
+	f := newFile(db, o.MaxSize, m, fresh)
+	f.doubtful = half
+	return f, nil
 }
 
 // ensure makes the file if there is none. What is there must look like a file that

@@ -44,7 +44,7 @@ func (g *Gate) start(ctx context.Context) error {
 	case g.store.Fresh() && g.o.StoreLost != "":
 		g.forgot(ctx, "the store was set aside: "+g.o.StoreLost)
 	case g.store.Fresh():
-		g.forgot(ctx, "the store is new, or was closed before it had caught up")
+		g.forgot(ctx, "the store is new, lacks something, or was closed before it had caught up")
 	}
 	for _, l := range g.lanes {
 		g.signal(l)

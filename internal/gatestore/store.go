@@ -58,6 +58,7 @@ var policy = seen.Policy{Endpoint: "ticket", OnRepeat: seen.Refuse}
 type Options struct {
 	Device ticket.Source     // whose store it is
 	NewRun func() ticket.Run // nil: 64 random bits
+	Doubt  bool              // the last commit may be missing: what is here is no knowledge yet
 }
 
 // Store is an open gate store.
@@ -82,7 +83,7 @@ func New(ctx context.Context, s kv.Store, o Options) (*Store, error) {
 	if o.NewRun == nil {
 		o.NewRun = randomRun
 	}
-	st := &Store{kv: s, device: o.Device, run: o.NewRun()}
+	st := &Store{kv: s, device: o.Device, run: o.NewRun(), fresh: o.Doubt}
 	err := s.Update(ctx, func(tx kv.Tx) error {
 		was, err := tx.Get(bMeta, []byte("device"))
 		if err != nil {
@@ -139,8 +140,9 @@ func (s *Store) Run() ticket.Run { return s.run }
 // Stream is this gate's present run.
 func (s *Store) Stream() ticket.Stream { return ticket.Stream{Source: s.device, Run: s.run} }
 
-// Fresh reports whether the store held nothing when it was opened, or had not
-// caught up when it was closed: the gate does not know what it admitted before.
+// Fresh reports whether the store held nothing when it was opened, may lack its last
+// commit, or had not caught up when it was closed: the gate does not know what it
+// admitted before.
 func (s *Store) Fresh() bool { return s.fresh }
 
 var keyCatching = []byte("catching")
