@@ -72,12 +72,7 @@ func (s *stage) fired(k int) (out []string) {
 // closed: one that a test put aside stands beside the present one.
 func (s *stage) onDisk(k int) (out []ticket.Record) {
 	s.t.Helper()
-	conf, err := config.LoadGate(s.at.gate(k, "gated.toml"))
-	s.must(err)
-	public, err := wire.PublicKey(conf.Device.Seed)
-	s.must(err)
-	device, err := wire.DeviceID(public)
-	s.must(err)
+	device := s.device(k)
 	files, err := filepath.Glob(s.at.gate(k, "data", "gate.db*"))
 	s.must(err)
 	for _, path := range files {
@@ -86,6 +81,18 @@ func (s *stage) onDisk(k int) (out []ticket.Record) {
 		}
 	}
 	return out
+}
+
+// device is gate k's.
+func (s *stage) device(k int) ticket.Source {
+	s.t.Helper()
+	conf, err := config.LoadGate(s.at.gate(k, "gated.toml"))
+	s.must(err)
+	public, err := wire.PublicKey(conf.Device.Seed)
+	s.must(err)
+	device, err := wire.DeviceID(public)
+	s.must(err)
+	return device
 }
 
 func (s *stage) ownRecords(path string, device ticket.Source) (out []ticket.Record) {

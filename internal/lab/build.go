@@ -224,6 +224,9 @@ func (l *Lab) buildGate(ctx context.Context, k int, c *ledgerhttp.Client, e ledg
 		Control: l.at.gateSocket(k), Demo: l.o.Demo, Verdicts: l.at.gate(k, "verdicts.jsonl"), Results: l.at.gate(k, "results.jsonl"),
 		Lanes: []config.Lane{lane}, Sim: config.Sim{ClockOffsetFile: l.at.gate(k, "clock")},
 	}
+	if l.o.Gate != nil {
+		l.o.Gate(k, &conf)
+	}
 	if err := add(l, "gate-"+name, "gated", conf); err != nil {
 		return err
 	}

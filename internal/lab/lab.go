@@ -21,14 +21,15 @@ import (
 
 // Options of a lab.
 type Options struct {
-	Dir       string             // empty, or not there yet
-	Gates     int                // places 1, 2, …
-	Bin       string             // the folder with gated and ledgerd
-	Cameras   bool               // give each gate a folder camera, gate-K/camera
-	Demo      bool               // accept keys marked demo
-	TicketKey ed25519.PrivateKey // nil: a new one
-	Programme *ticket.Programme  // nil: one event, Event, signed with the ticket key
-	Lane      func(*config.Lane) // changes each gate's lane; nil: as it is
+	Dir       string                      // empty, or not there yet
+	Gates     int                         // places 1, 2, …
+	Bin       string                      // the folder with gated and ledgerd
+	Cameras   bool                        // give each gate a folder camera, gate-K/camera
+	Demo      bool                        // accept keys marked demo
+	TicketKey ed25519.PrivateKey          // nil: a new one
+	Programme *ticket.Programme           // nil: one event, Event, signed with the ticket key
+	Lane      func(*config.Lane)          // changes each gate's lane; nil: as it is
+	Gate      func(k int, c *config.Gate) // changes gate k's configuration; nil: as it is
 }
 
 // MaxGates bounds a lab: each gate is a process.
