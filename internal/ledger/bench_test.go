@@ -71,7 +71,7 @@ func fileLedger(b *testing.B) (*ledger.Ledger, *boltfile.File) {
 	if err := syscall.Statfs(dir, &fs); err != nil || fs.Type == tmpfs {
 		b.Fatalf("%s is on tmpfs (%v): run the benchmark on a disk", dir, err)
 	}
-	f, err := boltfile.Open(context.Background(), filepath.Join(dir, "ledger.db"), boltfile.Options{Name: "ledger", Version: 1, MaxSize: 4 << 30})
+	f, err := boltfile.Open(context.Background(), filepath.Join(dir, "ledger.db"), boltfile.Options{Name: "ledger", Version: ledgerstore.Version, MaxSize: 4 << 30})
 	if err != nil {
 		b.Fatal(err)
 	}
