@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -170,9 +171,13 @@ func TestHandHeldsAndGatesShareATicketsRow(t *testing.T) {
 	if wait.First == nil || wait.First.Claim != c.ID {
 		t.Errorf("waits for %+v, want the gate's claim", wait.First)
 	}
-	g.revise(c, ticket.Refused)
+	freed := g.revise(c, ticket.Refused)
 	r.upload(g, 1)
+	drain(r)
 	r.wantHand("2", text(t, unit(2)), ticket.OK) // the same claim, come again as Retry-After says
+	if rec := drain(r)[0]; !slices.Equal(rec.Claim.After, []ticket.Ref{{Claim: c.ID, Rev: freed.Rev}}) {
+		t.Errorf("the record names %v as freed, want the gate's claim: where it is given back without what freed it, there is no conflict", rec.Claim.After)
+	}
 
 	c = g.claim(unit(3))
 	r.want(g, c, ticket.AnswerFirst)
