@@ -17,6 +17,7 @@ run: build
 test: lint
 	scripts/deps gcc strace chromium postgresql
 	$(GO) test -race -count=1 -timeout 20m ./...
+	scripts/hil if-possible
 
 lint:
 	test -z "$$(gofmt -l cmd internal hardware)" || { gofmt -l cmd internal hardware; exit 1; }

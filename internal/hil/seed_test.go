@@ -30,7 +30,7 @@ const (
 )
 
 // cards is how many tickets a board's test may use.
-const cards = 12
+const cards = 16
 
 // identity is a gate that was enrolled and had its programme, and is cut off since.
 type identity struct {

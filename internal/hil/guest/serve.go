@@ -82,7 +82,7 @@ func (s *server) do(q talk.Request) (talk.Reply, error) {
 	case talk.Run:
 		return run(q)
 	case talk.Signal:
-		return talk.Reply{}, unix.Kill(q.PID, unix.Signal(q.Number))
+		return talk.Reply{}, kill(q.PIDs, unix.Signal(q.Number))
 	case talk.Exit:
 		return s.exit(q.PID, q.Wait)
 	case talk.Await:
@@ -179,6 +179,14 @@ func (s *server) exit(pid int, wait time.Duration) (talk.Reply, error) {
 	case <-time.After(wait):
 		return talk.Reply{}, fmt.Errorf("process %d still runs after %v", pid, wait)
 	}
+}
+
+func kill(pids []int, sig unix.Signal) error {
+	var errs []error
+	for _, pid := range pids {
+		errs = append(errs, unix.Kill(pid, sig))
+	}
+	return errors.Join(errs...)
 }
 
 func run(q talk.Request) (talk.Reply, error) {

@@ -50,7 +50,7 @@ func TestPrograms(t *testing.T) {
 	if !found {
 		t.Errorf("process %d is not listed", pid)
 	}
-	must1(t, s, talk.Request{Op: talk.Signal, PID: pid, Number: 9})
+	must1(t, s, talk.Request{Op: talk.Signal, PIDs: []int{pid}, Number: 9})
 	if p := must1(t, s, talk.Request{Op: talk.Exit, PID: pid}); p.Code != -9 {
 		t.Errorf("a killed program: %+v", p)
 	}

@@ -16,7 +16,7 @@ const (
 	Start   Op = "start"   // Argv, Path, Number: starts a program as that user, its output appended to Path; replies PID
 	Own     Op = "own"     // Argv, Number: gives files, and what is below them, to that user
 	Run     Op = "run"     // Argv, Number, Wait: as that user runs a program to its end; replies Code and Data, its output
-	Signal  Op = "signal"  // PID, Number
+	Signal  Op = "signal"  // PIDs, Number: one right after the other
 	Exit    Op = "exit"    // PID, Wait: waits for the end of a started program; replies Code
 	Await   Op = "await"   // Path, Offset, Words, Wait: waits for a line with all the words from Offset on; replies Line and Offset, where the next begins
 	Read    Op = "read"    // Path: replies Data, packed by gzip
@@ -39,6 +39,7 @@ type Request struct {
 	Words  []string      `json:"words,omitempty"`
 	Data   []byte        `json:"data,omitempty"`
 	PID    int           `json:"pid,omitempty"`
+	PIDs   []int         `json:"pids,omitempty"`
 	Number int           `json:"number,omitempty"`
 	Offset int64         `json:"offset,omitempty"` // bytes
 	Wait   time.Duration `json:"wait,omitempty"`   // how long at most
