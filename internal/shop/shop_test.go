@@ -16,12 +16,16 @@ import (
 	"admitone/internal/ledger"
 	"admitone/internal/ledgerstore"
 	"admitone/internal/ledgerstore/ledgertest"
+	"admitone/internal/ledgerstore/pgstore"
 	"admitone/internal/office"
+	"admitone/internal/pgtest"
 	"admitone/internal/seen"
 	"admitone/internal/shop"
 	"admitone/internal/strictjson"
 	"admitone/internal/ticket"
 )
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // stage is a shop with a real office and ledger, on a store in memory. Every
 // transaction runs twice: only the last run counts.
@@ -64,25 +68,40 @@ func key(n byte) ed25519.PrivateKey {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, mem: kv.NewMem(), now: time.Unix(1_800_000_000, 0).UTC()}
-	store := ledgerstore.New(s.mem)
-	log := slog.New(slog.DiscardHandler)
-	clock := func() time.Time { return s.now }
-	var err error
-	s.ledger, err = ledger.New(store, ledger.Options{Process: "1", Now: clock, Log: log, ProgrammeKey: key(1)})
-	s.ok(err)
-	_, err = s.ledger.PushProgramme(t.Context(), ticket.Programme{Events: []ticket.ProgrammeEvent{{
+	mem := kv.NewMem()
+	store := ledgerstore.New(mem)
+	s := onStore(t, "1", store, store.Books())
+	s.mem = mem
+	s.push()
+	return s
+}
+
+// push puts an event on the programme.
+func (s *stage) push() {
+	s.t.Helper()
+	_, err := s.ledger.PushProgramme(s.t.Context(), ticket.Programme{Events: []ticket.ProgrammeEvent{{
 		ID: "gala", Name: "Gala", Open: s.now, Close: s.now.Add(1000 * time.Hour), Forget: s.now.Add(2000 * time.Hour),
 		Formats: []string{"a1"}, Keys: []ticket.ProgrammeKey{ticket.ProgrammeKeyOf(key(2).Public().(ed25519.PublicKey), false)},
 	}}})
 	s.ok(err)
+}
+
+// onStore is a ledger process on a store.
+func onStore(t *testing.T, process string, store ledger.Store, books office.Books) *stage {
+	t.Helper()
+	s := &stage{t: t, now: time.Unix(1_800_000_000, 0).UTC()}
+	log := slog.New(slog.DiscardHandler)
+	clock := func() time.Time { return s.now }
+	var err error
+	s.ledger, err = ledger.New(store, ledger.Options{Process: process, Now: clock, Log: log, ProgrammeKey: key(1)})
+	s.ok(err)
 	signer := ticket.NewSigner(key(2))
 	c := centre{s.ledger}
 	s.office, err = office.New(office.Options{
-		Books: store.Books(), Ledger: c, Answer: func(office.Result) ([]byte, error) { return nil, nil }, Signer: &signer, Process: "1", Now: clock, Log: log,
+		Books: books, Ledger: c, Answer: func(office.Result) ([]byte, error) { return nil, nil }, Signer: &signer, Process: process, Now: clock, Log: log,
 	})
 	s.ok(err)
-	s.shop, err = shop.New(shop.Options{Office: s.office, Books: store.Books(), Within: c.Within, Now: clock, Log: log})
+	s.shop, err = shop.New(shop.Options{Office: s.office, Books: books, Within: c.Within, Now: clock, Log: log})
 	s.ok(err)
 	return s
 }
@@ -278,32 +297,52 @@ func TestOtherTypesAreIgnored(t *testing.T) {
 }
 
 // TestManyAtOnce: of one order reported many times at once, under one id and under
-// many, there is one.
+// many, there is one; in one process, and in several on one database.
 func TestManyAtOnce(t *testing.T) {
-	s := newStage(t)
-	const senders = 24
-	var wg sync.WaitGroup
-	replies := make([]shop.Reply, senders)
-	for i := range senders {
-		wg.Go(func() {
-			var err error
-			replies[i], err = s.shop.Receive(context.Background(), s.message(fmt.Sprint("msg_", i/2), shop.Paid, paid))
+	t.Run("one process", func(t *testing.T) { manyAtOnce(t, newStage(t)) })
+	t.Run("postgres", func(t *testing.T) {
+		url := pgtest.Database(t)
+		var ledgers []*stage
+		for i := range 3 {
+			name := fmt.Sprint(i)
+			store, err := pgstore.Open(t.Context(), pgstore.Options{URL: url, Process: name, Volatile: true, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
-				t.Error(err)
+				t.Fatal(err)
 			}
-		})
-	}
-	wg.Wait()
-	ids := map[string]bool{}
-	counts := map[shop.Status]int{}
-	for _, r := range replies {
-		counts[r.Status]++
-		if r.Status == shop.Accepted {
-			ids[r.Order] = true
+			t.Cleanup(func() { store.Close() })
+			ledgers = append(ledgers, onStore(t, name, store, store.Books()))
 		}
-	}
-	if len(ids) != 1 || s.orders() != 1 || counts[shop.Accepted] != senders/2 || counts[shop.Duplicate] != senders/2 {
-		t.Errorf("orders %v, %d in the books, replies %v", ids, s.orders(), counts)
+		ledgers[0].push()
+		manyAtOnce(t, ledgers...)
+	})
+}
+
+func manyAtOnce(t *testing.T, ledgers ...*stage) {
+	const rounds, senders = 8, 24
+	for round := range rounds {
+		order := strings.Replace(paid, "S-1", fmt.Sprint("R-", round), 1)
+		var wg sync.WaitGroup
+		replies := make([]shop.Reply, senders)
+		for i := range senders {
+			s := ledgers[i%len(ledgers)]
+			wg.Go(func() {
+				var err error
+				replies[i], err = s.shop.Receive(context.Background(), s.message(fmt.Sprint("msg_", round, "_", i/2), shop.Paid, order))
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		ids, counts := map[string]bool{}, map[shop.Status]int{}
+		for _, r := range replies {
+			if counts[r.Status]++; r.Status == shop.Accepted {
+				ids[r.Order] = true
+			}
+		}
+		if got := ledgers[0].orders(); len(ids) != 1 || got != round+1 || counts[shop.Accepted] != senders/2 || counts[shop.Duplicate] != senders/2 {
+			t.Fatalf("round %d: orders %v, %d in the books, replies %v", round, ids, got, counts)
+		}
 	}
 }
 
