@@ -4,6 +4,7 @@ package hil
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ func TestVirt(t *testing.T) {
 	})
 	t.Run("GREY", func(t *testing.T) { r.admits(t, s) })
 	t.Run("motion JPEG of a child", func(t *testing.T) {
+		if offers := r.ask(t, talk.Request{Op: talk.Formats, Path: camera}).Words; slices.Contains(offers, "MJPG") || !slices.Contains(offers, "YUYV") {
+			t.Errorf("the virtual camera offers %q: with motion JPEG among it, that is to be tried, too", offers)
+		}
 		s := s
 		s.pixels = "MJPG"
 		r.admits(t, s)
