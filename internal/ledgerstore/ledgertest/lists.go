@@ -195,3 +195,41 @@ func (s *suite) serial() {
 		s.Errorf("view after the end: %v, want its error", err)
 	}
 }
+
+// counted proves that what many count of an event at once is the sum: down as well as
+// up, and whatever else changes of it.
+func (s *suite) counted() {
+	const each, writers = 20, 8
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := range each {
+				err := s.store.Update(context.Background(), func(tx ledger.Tx) error {
+					r, err := tx.Event("fair")
+					if err != nil {
+						return err
+					}
+					r.Admitted += 3
+					if n%2 == 1 {
+						r.Admitted -= 4
+					}
+					r.Conflicts++
+					if w == 0 && n == each/2 {
+						r.Forget = 7
+					}
+					return tx.PutEvent("fair", r)
+				})
+				if err != nil {
+					s.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.see(func(tx ledger.Tx) {
+		want := ledger.EventRow{Admitted: writers * each, Conflicts: writers * each, Forget: 7}
+		if r, err := tx.Event("fair"); err != nil || r != want {
+			s.Errorf("counted %+v, %v, want %+v", r, err, want)
+		}
+	})
+}

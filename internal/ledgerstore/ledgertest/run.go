@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"dropping":  (*suite).dropping,
 		"late":      (*suite).late,
 		"one a run": (*suite).serial,
+		"all count": (*suite).counted,
 	}
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) { part(&suite{T: t, store: open(t)}) })

@@ -105,11 +105,13 @@ func TestFeedsOfTwo(t *testing.T) {
 	for i, l := range all {
 		eg.Go(func() error {
 			for n := range each {
-				u := unitOf(i*each + n)
+				u, other := unitOf(i*each+n), all[1-i]
+				if r, err := other.Ticket(ctx, u.Format, u.Ticket); err != nil || r.Revoked {
+					return fmt.Errorf("before the revocation: %+v, %w", r, err)
+				}
 				if err := l.Revoke(ctx, u.Format, u.Ticket, true, "ops"); err != nil {
 					return err
 				}
-				other := all[1-i]
 				if r, err := other.Ticket(ctx, u.Format, u.Ticket); err != nil || !r.Revoked {
 					return fmt.Errorf("ledger %d does not know what the other revoked: %+v, %w", 1-i, r, err)
 				}

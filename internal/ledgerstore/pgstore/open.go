@@ -48,7 +48,7 @@ const (
 	idleTimeout = 15 * time.Second
 
 	connectTimeout = 5 * time.Second
-	acquireFor     = 5 * time.Second // how long a call waits for a connection, over a restart of the server
+	acquireFor     = 5 * time.Second // how long a call tries to connect, over a restart of the server
 	minWait        = 20 * time.Millisecond
 	maxWait        = time.Second
 )
@@ -165,19 +165,20 @@ func (o Options) check(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// acquire gives a connection, waiting for a server that is starting again.
+// acquire gives a connection. Where all are in use it waits for as long as the
+// caller does: whoever has them is bounded by the server's timeouts. A server that
+// is starting again it gives a while.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, acquireFor)
-	defer cancel()
+	began := time.Now()
 	for wait := minWait; ; wait = min(2*wait, maxWait) {
-		conn, err := s.pool.Acquire(limited)
+		conn, err := s.pool.Acquire(ctx)
 		var untrusted *ServerError
-		if err == nil || errors.As(err, &untrusted) {
+		if err == nil || errors.As(err, &untrusted) || time.Since(began) > acquireFor {
 			return conn, wrap("connect to the database", err)
 		}
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
-		case <-limited.Done():
+		case <-ctx.Done():
 			return nil, fmt.Errorf("connect to the database: %w", err)
 		}
 	}

@@ -3,7 +3,6 @@ package pgstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -117,7 +116,8 @@ func TestWhatWasReadStays(t *testing.T) {
 				for blocked(t, conn) == 0 {
 					select {
 					case err := <-changed:
-						return fmt.Errorf("it was changed under the reader's feet (%w)", err)
+						changed <- err
+						return errors.New("it was changed under the reader's feet")
 					default:
 					}
 				}

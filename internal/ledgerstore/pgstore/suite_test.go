@@ -1,9 +1,11 @@
 package pgstore_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,10 +22,13 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// open opens a store that ends with the test. The test's server writes to no disk.
+// open opens a store that ends with the test. The test's server writes to no disk;
+// on a machine that is busy with other tests nothing is too slow, unless the test
+// says when.
 func open(t testing.TB, o pgstore.Options) *pgstore.Store {
 	t.Helper()
 	o.Volatile = true
+	o.LockTimeout, o.StatementTimeout = cmp.Or(o.LockTimeout, time.Minute), cmp.Or(o.StatementTimeout, time.Minute)
 	if o.Log == nil {
 		o.Log = discard()
 	}
