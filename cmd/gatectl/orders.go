@@ -12,13 +12,13 @@ import (
 )
 
 func orderCommands() []command {
-	const key = "It is retried by itself under one idempotency key; where it gave up, the same command with -idempotency-key finds out, and cannot do it twice."
+	const key = "It is retried by itself under one idempotency key; where it gave\nup, the same command with -idempotency-key finds out, and cannot do it twice."
 	return []command{{
 		name: "order sell", args: "TICKETS", about: "Sell so many tickets and print their texts", min: 1, max: 1, uses: reads, flags: sellFlags,
-		help: "-amount is that of the whole order, in minor units: 4900 for 49.00. " + key,
+		help: "-amount is that of the whole order, in minor units: 4900 for 49.00.\n" + key,
 	}, {
 		name: "order refund", args: "ORDER [TICKET]...", about: "Give money back for tickets of an order, by default all, and revoke them", min: 1, max: -1, uses: reads, flags: refundFlags,
-		help: "Without -amount it is the tickets' share of what is left. " + key,
+		help: "Without -amount it is the tickets' share of what is left.\n" + key,
 	}, {
 		name: "order show", args: "ORDER", about: "Show an order with its charge, refunds and tickets", min: 1, max: 1, uses: reads, flags: noFlags(showOrder),
 	}, {
