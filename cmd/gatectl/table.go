@@ -6,6 +6,6 @@ import "slices"
 func commands() []command {
 	return slices.Concat(
 		keyCommands(), secretCommands(), ticketCommands(), pictureCommands(), gateCommands(), claimCommands(),
-		conflictCommands(), auditCommands(), orderCommands(), programmeCommands(), deviceCommands(), labCommands(),
+		conflictCommands(), batchCommands(), auditCommands(), orderCommands(), programmeCommands(), deviceCommands(), labCommands(),
 	)
 }

@@ -77,6 +77,10 @@ func (c controlled) Annul(ctx context.Context, id ticket.ClaimID, by string) err
 	return c.d.gate.Annul(ctx, id, by)
 }
 
+func (c controlled) Export(ctx context.Context, w io.Writer) error {
+	return c.d.export.export(ctx, w, c.d.place, c.d.clock.wall().UnixNano())
+}
+
 func (c controlled) Sim(_ context.Context, s control.Sim) error {
 	for i, l := range c.d.lanes {
 		if s.Lane != "" && s.Lane != c.d.gate.LaneName(i) {

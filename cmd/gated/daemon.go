@@ -35,6 +35,7 @@ type daemon struct {
 	log     *slog.Logger
 	place   string
 	lost    string // why the store is a new one
+	export  exporter
 }
 
 // newDaemon opens everything that can fail, and starts nothing. The store comes
@@ -60,6 +61,10 @@ func newDaemon(ctx context.Context, c config.Gate, log *slog.Logger, env environ
 	}
 	d.closers = append(d.closers, file.Close)
 	d.lost = lost
+	d.export = exporter{store: store, device: device}
+	if d.export.key, err = wire.SigningKey(c.Device.Seed); err != nil {
+		return d, err
+	}
 	if d.clock, err = newSystemClock(c.Sim.ClockOffsetFile); err != nil {
 		return d, err
 	}

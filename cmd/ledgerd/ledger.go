@@ -44,7 +44,7 @@ func serveLedger(ctx context.Context, c config.Ledger, log *slog.Logger) (err er
 		return err
 	}
 	l, err := ledger.New(store.Store, ledger.Options{
-		Process: c.Process, Now: time.Now, Log: log, ProgrammeKey: programmeKey, DeviceID: wire.DeviceID,
+		Process: c.Process, Now: time.Now, Log: log, ProgrammeKey: programmeKey, DeviceID: wire.DeviceID, DeviceKey: wire.VerifyingKey,
 		Demo: c.Demo, TicketKey: ticketKey, Tell: tell(out),
 	})
 	if err != nil {

@@ -27,6 +27,9 @@ type Gate interface {
 	Status(ctx context.Context) (any, error)
 	SetMode(ctx context.Context, m ticket.GateMode, by string) error
 	Annul(ctx context.Context, id ticket.ClaimID, by string) error
+	// Export writes all records of the gate's own that it still holds, signed by its
+	// device's key, as ticket.BatchWriter does.
+	Export(ctx context.Context, w io.Writer) error
 	// Sim sets what a simulated device does. It returns an error where the device
 	// is a real one.
 	Sim(ctx context.Context, s Sim) error
@@ -170,6 +173,7 @@ func (s *Server) routes() http.Handler {
 		}
 	})
 	mux.HandleFunc("GET /verdicts", s.watch)
+	mux.HandleFunc("GET /export", s.export)
 	return mux
 }
 
@@ -227,6 +231,16 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// export streams the gate's own records. What goes wrong on the way cuts the stream
+// off, which its reader sees: the last part says that it is the last.
+func (s *Server) export(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err := s.gate.Export(r.Context(), w); err != nil {
+		s.log.Error("export records", "err", err)
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // Client talks to a gate's socket.
 type Client struct {
 	path string
@@ -264,6 +278,22 @@ func (c *Client) Annul(ctx context.Context, id ticket.ClaimID, by string) error 
 func (c *Client) Sim(ctx context.Context, s Sim) error {
 	_, err := c.do(ctx, http.MethodPost, "/sim", s)
 	return err
+}
+
+// Export copies all records of the gate's own to w.
+func (c *Client) Export(ctx context.Context, w io.Writer) error {
+	res, err := c.open(ctx, http.MethodGet, "/export", nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("export records: the gate answers %s", res.Status)
+	}
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return fmt.Errorf("export records: %w", err)
+	}
+	return nil
 }
 
 // Watch calls f with each verdict, as its line of JSON, until ctx ends, the gate

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -32,6 +33,32 @@ func (g *gate) SetMode(_ context.Context, m ticket.GateMode, _ string) error {
 
 func (g *gate) Annul(_ context.Context, id ticket.ClaimID, _ string) error { g.annul = id; return nil }
 func (g *gate) Sim(_ context.Context, s control.Sim) error                 { g.sim = s; return nil }
+
+// Export writes a line, and fails after it where the mode is closed.
+func (g *gate) Export(_ context.Context, w io.Writer) error {
+	if _, err := io.WriteString(w, "records\n"); err != nil {
+		return err
+	}
+	if g.mode == ticket.ModeClosed {
+		return errors.New("told to fail")
+	}
+	return nil
+}
+
+// An export that breaks off is an error for its reader.
+func TestExport(t *testing.T) {
+	g := &gate{}
+	_, c, _ := serve(t, g)
+	for _, mode := range []ticket.GateMode{ticket.ModeNormal, ticket.ModeClosed} {
+		g.mode = mode
+		var b strings.Builder
+		if err := c.Export(t.Context(), &b); (err == nil) != (mode == ticket.ModeNormal) {
+			t.Errorf("mode %s: %v", mode, err)
+		} else if err == nil && b.String() != "records\n" {
+			t.Errorf("exported %q", b.String())
+		}
+	}
+}
 
 func serve(t *testing.T, g *gate) (*control.Server, *control.Client, string) {
 	t.Helper()

@@ -74,7 +74,8 @@ func openRig(t testing.TB, mem kv.Store, c *clock, runs *uint64) *rig {
 			}
 			return ticket.Source(strings.ToLower(k[1:])), nil
 		},
-		NewRun: func() ticket.Run { *runs++; return ticket.Run(0xfeed0000 + *runs) },
+		DeviceKey: func(k string) (ed25519.PublicKey, error) { return deviceKey(k).Public().(ed25519.PublicKey), nil },
+		NewRun:    func() ticket.Run { *runs++; return ticket.Run(0xfeed0000 + *runs) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -46,6 +46,10 @@ type Options struct {
 	// it no gate can be enrolled.
 	DeviceID func(publicKey string) (ticket.Source, error)
 
+	// DeviceKey gives the key that a device signs by (wire.VerifyingKey). Without it
+	// nothing can be imported.
+	DeviceKey func(publicKey string) (ed25519.PublicKey, error)
+
 	// Tell passes on what other systems are told, within the transaction that makes
 	// it true; nil: nobody is told.
 	Tell func(tx Tx, n News) error

@@ -74,6 +74,7 @@ func (s *Server) paths() (map[string]methods, error) {
 		"/v1/export/audit":                     {"GET": export(s, s.auditLog, auditTable())},
 		"/v1/gates":                            {"GET": pages(s, s.gateList, func(l []ledger.Gate, next string) any { return GateList{l, next} }), "POST": s.post(ScopeGates, s.addGate)},
 		"/v1/gates/{name}/{action}":            {"POST": s.post(ScopeGates, s.changeGate)},
+		"/v1/gates/{device}/records":           {"POST": s.upload(ScopeGates, maxBody, exported, s.importRecords)},
 		"/v1/enrolment":                        {"GET": s.get(s.enrolment)},
 		"/v1/stats":                            {"GET": s.get(s.stats)},
 		"/v1/verdicts":                         {"GET": s.get(s.verdicts)},

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -47,6 +48,33 @@ func DeviceID(publicNKey string) (ticket.Source, error) {
 	sum := sha256.Sum256(raw)
 	id := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])
 	return ticket.Source(strings.ToLower(id)), nil
+}
+
+// SigningKey gives the Ed25519 key within a device's seed, for what the device signs
+// itself.
+func SigningKey(seed string) (ed25519.PrivateKey, error) {
+	kp, _, err := readSeed(seed)
+	if err != nil {
+		return nil, err
+	}
+	text, err := kp.Seed()
+	if err != nil {
+		return nil, fmt.Errorf("read device seed: %w", err)
+	}
+	_, raw, err := nkeys.DecodeSeed(text)
+	if err != nil {
+		return nil, fmt.Errorf("read device seed: %w", err)
+	}
+	return ed25519.NewKeyFromSeed(raw), nil
+}
+
+// VerifyingKey gives the Ed25519 key within a device's public NKey.
+func VerifyingKey(publicNKey string) (ed25519.PublicKey, error) {
+	raw, err := nkeys.Decode(nkeys.PrefixByteUser, []byte(publicNKey))
+	if err != nil {
+		return nil, fmt.Errorf("read device key %q: %w", publicNKey, err)
+	}
+	return raw, nil
 }
 
 // InboxPrefix is the first token of the subjects on which a device gets its
