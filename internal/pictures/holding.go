@@ -28,6 +28,7 @@ type holding struct {
 	fingers []finger // before the surface
 	arm     []finger // behind it
 	lamp    glare
+	harm    *harm
 }
 
 // glare is a lamp's mirror image: a soft ellipse and a fainter streak through it.
@@ -75,6 +76,10 @@ func newHolding(h Held, s Spec, rng *rand.Rand) *holding {
 		}
 		o.arm = []finger{{0, 7, 2.5, 17, 3.4, skin * 0.7}}
 	}
+	if h.Covered > 0 {
+		o.fingers = append(o.fingers, thumb(h, s, o.code(), skin))
+	}
+	o.harm = newHarm(h, s, o.code())
 	half := o.code() / 2
 	side := float64(1 - 2*rng.IntN(2))
 	o.lamp = glare{
@@ -141,6 +146,7 @@ func (o *holding) sample(u, v, behind, ambient float64, hand bool) float64 {
 	}
 	reflect, emit, hit := o.surface.at(u, v)
 	if hit {
+		reflect, emit = o.harm.change(u, v, reflect, emit)
 		return reflect*ambient*o.facing() + emit + o.lamp.at(u, v)*(0.3+0.7*ambient)
 	}
 	if hand {

@@ -46,6 +46,10 @@ type Held struct {
 	Module float64 // size of a module in the picture, pixels; 5 where zero
 	Tilt   float64 // out of the picture's plane, degrees below 60; the seed gives the direction
 	Turn   float64 // in the picture's plane, degrees clockwise
+
+	Moire   float64 `json:",omitempty"` // beats between screen and sensor: 0 none to 1 down to black
+	Cracks  int     `json:",omitempty"` // in the glass, from where it was hit
+	Covered float64 `json:",omitempty"` // by a thumb: how far over the symbol it reaches, 0 to 1 of its side
 }
 
 const (

@@ -140,6 +140,43 @@ func TestEffects(t *testing.T) {
 	}
 }
 
+// What comes between symbol and camera changes the symbol and leaves the rest.
+func TestHarm(t *testing.T) {
+	draw := func(change func(*Held)) *image.Gray {
+		s := Spec{Seed: 3, Width: 320, Height: 240, Held: []Held{{Symbol: checks(49), Module: 2}}}
+		change(&s.Held[0])
+		return Draw(s)
+	}
+	plain := draw(func(*Held) {})
+	code, hall := image.Rect(120, 80, 200, 160), image.Rect(2, 2, 30, 30)
+	changed := func(m *image.Gray, r image.Rectangle) (share float64) {
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			for x := r.Min.X; x < r.Max.X; x++ {
+				if d := int(m.GrayAt(x, y).Y) - int(plain.GrayAt(x, y).Y); d*d > 400 {
+					share += 1 / float64(r.Dx()*r.Dy())
+				}
+			}
+		}
+		return share
+	}
+	for name, c := range map[string]struct {
+		change      func(*Held)
+		least, most float64
+	}{
+		"moire":   {func(h *Held) { h.Moire = 0.6 }, 0.15, 0.6},
+		"cracks":  {func(h *Held) { h.Cracks = 9 }, 0.01, 0.4},
+		"covered": {func(h *Held) { h.Covered = 0.5 }, 0.05, 0.5},
+	} {
+		m := draw(c.change)
+		if share := changed(m, code); share < c.least || share > c.most {
+			t.Errorf("%s changes %.3f of the symbol", name, share)
+		}
+		if share := changed(m, hall); share > 0 {
+			t.Errorf("%s changes %.3f of the hall", name, share)
+		}
+	}
+}
+
 func TestThingsWithoutASymbolAndOddOnes(t *testing.T) {
 	for _, on := range []Medium{Phone, DarkPhone, Paper} {
 		for _, symbol := range [][][]bool{nil, {}, {{true}}, {{true, false}, {}}} {
