@@ -11,6 +11,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // Call is one call that a program is making.
@@ -60,6 +61,9 @@ func Mount(dir string, o Options) (*Disk, error) {
 	root := &fs.LoopbackRoot{Path: d.back, Dev: st.Dev}
 	top := &node{LoopbackNode: fs.LoopbackNode{RootData: root}, d: d}
 	root.RootNode = top
+	if err := haveDevice(); err != nil {
+		return nil, fmt.Errorf("mount disk: %w", err)
+	}
 	var err error
 	d.server, err = fs.Mount(d.Dir, top, &fs.Options{MountOptions: fuse.MountOptions{
 		FsName: "crashtest", Name: "crashtest", DirectMount: true, MaxWrite: 1 << 20,
@@ -68,6 +72,16 @@ func Mount(dir string, o Options) (*Disk, error) {
 		return nil, fmt.Errorf("mount disk (it takes /dev/fuse, and root or fusermount3): %w", err)
 	}
 	return d, nil
+}
+
+// haveDevice makes /dev/fuse where a container has none: its numbers are fixed (the
+// kernel's devices.txt).
+func haveDevice() error {
+	const device = "/dev/fuse"
+	if _, err := os.Stat(device); err == nil || os.Getuid() != 0 {
+		return nil
+	}
+	return unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 229)))
 }
 
 // Close unmounts the disk; no program may have files open there.
