@@ -61,6 +61,7 @@ func (s *Server) paths() (map[string]methods, error) {
 		"/{$}":                                 {"GET": page},
 		"/healthz":                             {"GET": s.healthz},
 		"/metrics":                             {"GET": metrics},
+		"/openapi.yaml":                        {"GET": description},
 		"/v1/conflicts":                        {"GET": s.conflicts()},
 		"/v1/conflicts.csv":                    {"GET": s.conflictsCSV()},
 		"/v1/conflicts/{id}":                   {"GET": s.get(s.conflict)},

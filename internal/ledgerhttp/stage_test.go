@@ -118,7 +118,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.server = srv
-	web := httptest.NewServer(srv.Handler())
+	web := httptest.NewServer(heldToTheDocument(t, srv.Handler()))
 	t.Cleanup(web.Close)
 	s.url = web.URL
 	return s

@@ -83,11 +83,13 @@ func (s *Server) putCodes(q write) (job, *Problem) {
 
 // codeList takes the two forms of a code list.
 func codeList(r *http.Request) *Problem {
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != "text/plain" && media != "application/json" {
-		return problem(mediaType, "send text/plain with one code hash a line, or application/json")
+	switch media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); {
+	case err == nil && media == "text/plain":
+		return nil
+	case err == nil && media == "application/json":
+		return jsonOnly(r)
 	}
-	return nil
+	return problem(mediaType, "send text/plain with one code hash a line, or application/json")
 }
 
 // readCodes reads a list of code hashes in either form. A line that is no hash
