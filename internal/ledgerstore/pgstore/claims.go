@@ -51,10 +51,12 @@ func (t *tx) PutClaim(r ledger.ClaimRow) error {
 const claimsSQL = `select c.gate, c.run, c.pos, c.record_run, c.record_pos, c.since, c.answer, r.raw
 	from claim c left join record r on r.source = c.gate and r.run = c.record_run and r.pos = c.record_pos where `
 
-// Claims is ledger.Tx.Claims.
+// Claims is ledger.Tx.Claims. Whether the ticket is revoked is what the ledger asks
+// next.
 func (t *tx) Claims(u ticket.Unit) ([]ledger.ClaimRow, error) {
 	var b pgx.Batch
 	t.lock(&b, ticketLock(u.Event, u.Format, u.Ticket))
+	t.ahead(&b, ticket.RevokeSubject(u.Format, u.Ticket))
 	return t.claims(&b, claimsSQL+`c.event = $1 and c.format = $2 and c.ticket = $3 and c.entry = $4
 		order by c.gate, c.run, c.pos`, unitArgs(u)...)
 }
@@ -91,10 +93,12 @@ func scanClaim(row pgx.Row) (r ledger.ClaimRow, err error) {
 	return r, nil
 }
 
-// ClaimUnit is ledger.Tx.ClaimUnit.
+// ClaimUnit is ledger.Tx.ClaimUnit. Whether the claim was released is asked next.
 func (t *tx) ClaimUnit(id ticket.ClaimID) (u ticket.Unit, ok bool, err error) {
+	var b pgx.Batch
+	t.ahead(&b, ticket.ReleaseSubject(id))
 	var c unitColumns
-	ok, err = t.one(&pgx.Batch{}, "select event, format, ticket, entry from claim where gate = $1 and run = $2 and pos = $3",
+	ok, err = t.one(&b, "select event, format, ticket, entry from claim where gate = $1 and run = $2 and pos = $3",
 		claimArgs(id), c.into()...)
 	if err == nil && ok {
 		u, err = c.unit()

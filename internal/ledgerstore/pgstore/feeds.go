@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"errors"
 	"math/rand/v2"
 
 	"github.com/jackc/pgx/v5"
@@ -11,24 +12,46 @@ import (
 
 // Subject is ledger.Tx.Subject.
 func (t *tx) Subject(name string) (ledger.SubjectRow, bool, error) {
-	if t.begun && t.mode != alone {
-		if k, ok := t.known.get(t.version, name); ok {
-			return k.row, k.found, nil
+	if k, ok := t.remembered(name); ok {
+		return k.row, k.found, nil
+	}
+	var b pgx.Batch
+	var k kept
+	t.look(&b, name, &k)
+	err := t.Send(&b)
+	return k.row, k.found, wrap("read subject", err)
+}
+
+// remembered gives what is known of a subject without asking.
+func (t *tx) remembered(name string) (kept, bool) {
+	if !t.begun || t.mode == alone {
+		return kept{}, false
+	}
+	return t.known.get(t.version, name)
+}
+
+// ahead reads a subject together with what b reads, for whoever asks for it next.
+func (t *tx) ahead(b *pgx.Batch, name string) {
+	if _, ok := t.remembered(name); !ok && t.mode != alone {
+		t.look(b, name, new(kept))
+	}
+}
+
+func (t *tx) look(b *pgx.Batch, name string, k *kept) {
+	b.Queue("select name, version, source, run, pos from subject where name = $1", name).QueryRow(func(r pgx.Row) error {
+		var e subjectEntry
+		err := r.Scan(e.into()...)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
 		}
-	}
-	var e subjectEntry
-	found, err := t.one(&pgx.Batch{}, "select name, version, source, run, pos from subject where name = $1", []any{name}, e.into()...)
-	if err != nil {
-		return ledger.SubjectRow{}, false, wrap("read subject", err)
-	}
-	row := ledger.SubjectRow{}
-	if found {
-		row = e.row()
-	}
-	if t.mode != alone {
-		t.known.put(t.version, name, kept{row, found})
-	}
-	return row, found, nil
+		if *k = (kept{}); err == nil {
+			*k = kept{e.row(), true}
+		}
+		if t.mode != alone {
+			t.known.put(t.version, name, *k)
+		}
+		return nil
+	})
 }
 
 // subjectEntry receives a subject.
