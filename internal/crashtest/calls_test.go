@@ -117,21 +117,40 @@ func sweep(t *testing.T, stages int, begin func() func(sabotage) (hit bool)) {
 func TestGateCalls(t *testing.T) {
 	t.Parallel()
 	r := stand(t, 0)
-	sweep(t, 3, func() func(sabotage) bool {
-		g := r.addGate(0, nil)
-		g.start()
-		if !r.ready(g, true) || g.stop() != 0 {
-			t.Fatal("a gate ended")
+	sweep(t, 3, r.admissions)
+}
+
+// TestGateFlushesThatLose has each flush fail and lose what it was to flush, which
+// the kernel goes on showing: the next process must ask the disk, and not the cache.
+func TestGateFlushesThatLose(t *testing.T) {
+	t.Parallel()
+	r := stand(t, 0)
+	r.lossy = true
+	play := r.admissions()
+	for _, call := range []string{"fsync", "fdatasync"} {
+		for n := 1; play(sabotage{call, n, syscall.EIO}) && !t.Failed(); n++ {
+			t.Logf("%s %d", call, n)
 		}
-		g.tap.Close() // nobody else to know from, and the same calls each time
-		before := filepath.Join(r.dir, "before-"+g.name)
-		r.must(copyFiles(before, g.disk.Back("data")))
-		return func(s sabotage) bool {
-			r.must(wipe(g.disk.Back("data")))
-			r.must(copyFiles(g.disk.Back("data"), before))
-			return r.admission(g, s)
-		}
-	})
+	}
+}
+
+// admissions makes a gate that has caught up and is left alone from then on, and
+// gives what runs a case on it, each on the same store.
+func (r *rig) admissions() func(sabotage) bool {
+	t := r.t
+	g := r.addGate(0, nil)
+	g.start()
+	if !r.ready(g, true) || g.stop() != 0 {
+		t.Fatal("a gate ended")
+	}
+	g.tap.Close() // nobody else to know from, and the same calls each time
+	before := filepath.Join(r.dir, "before-"+g.name)
+	r.must(copyFiles(before, g.disk.Back("data")))
+	return func(s sabotage) bool {
+		r.must(wipe(g.disk.Back("data")))
+		r.must(copyFiles(g.disk.Back("data"), before))
+		return r.admission(g, s)
+	}
 }
 
 // admission is one case: an admission with a sabotage, and the same ticket again

@@ -27,6 +27,20 @@ type Fault func(Call) syscall.Errno
 type Options struct {
 	Log  *Log          // where changes are told; nil: nowhere
 	Slow time.Duration // how long each flush takes, as on a card
+
+	// Lossy has a flush that fails lose what it was to flush, while the kernel goes on
+	// showing it to whoever reads, as Linux does: the pages count as clean then
+	// (Rebello et al., Can Applications Recover from fsync Failures?, ATC 2020).
+	Lossy bool
+}
+
+// keep is what an opened file's cache is told: on a lossy disk, that nothing has
+// changed.
+func (d *Disk) keep() uint32 {
+	if d.o.Lossy {
+		return fuse.FOPEN_KEEP_CACHE
+	}
+	return 0
 }
 
 // Disk is a mounted folder. What it holds lies in another folder.
@@ -66,7 +80,7 @@ func Mount(dir string, o Options) (*Disk, error) {
 	}
 	var err error
 	d.server, err = fs.Mount(d.Dir, top, &fs.Options{MountOptions: fuse.MountOptions{
-		FsName: "crashtest", Name: "crashtest", DirectMount: true, MaxWrite: 1 << 20,
+		FsName: "crashtest", Name: "crashtest", DirectMount: true, MaxWrite: 1 << 20, ExplicitDataCacheControl: o.Lossy,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("mount disk (it takes /dev/fuse, and root or fusermount3): %w", err)
@@ -239,7 +253,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	id := n.d.number(out.Attr.Ino, true)
 	n.d.mu.Unlock()
 	n.d.o.Log.Add(Event{Kind: Create, File: id, Path: p})
-	return inode, &handle{f: f, d: n.d, id: id, path: p}, ff, 0
+	return inode, &handle{f: f, d: n.d, id: id, path: p}, ff | n.d.keep(), 0
 }
 
 // Open is fs.NodeOpener.
@@ -261,9 +275,9 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	h := &handle{f: f, d: n.d, id: n.d.number(st.Ino, false), path: p}
 	n.d.mu.Unlock()
 	if flags&syscall.O_TRUNC != 0 {
-		return h, 0, h.truncate(0)
+		return h, n.d.keep(), h.truncate(0)
 	}
-	return h, 0, 0
+	return h, n.d.keep(), 0
 }
 
 // Setattr is fs.NodeSetattrer; only a change of the size is ours.

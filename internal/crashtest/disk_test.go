@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -96,6 +97,38 @@ func TestDiskFails(t *testing.T) {
 				t.Errorf("%s failed, and was done: %s", name, e)
 			}
 		}
+	}
+}
+
+// TestLossyDisk: what a flush that failed was to flush is shown, and is not there.
+func TestLossyDisk(t *testing.T) {
+	d := mount(t, Options{Lossy: true})
+	p := filepath.Join(d.Dir, "data", "a")
+	f, err := os.Create(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	before, after := bytes.Repeat([]byte("o"), pageSize), bytes.Repeat([]byte("n"), pageSize) // a whole page, or it is not kept
+	_, err1 := f.Write(before)
+	err2 := f.Sync()
+	_, err3 := f.WriteAt(after, 0)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	d.SetFault(func(c Call) syscall.Errno {
+		if c.Name == "fsync" {
+			return syscall.EIO
+		}
+		return 0
+	})
+	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("flush: %v", err)
+	}
+	shown, err1 := os.ReadFile(p)
+	there, err2 := os.ReadFile(d.Back("data", "a"))
+	if err := errors.Join(err1, err2); err != nil || !bytes.Equal(shown, after) || !bytes.Equal(there, before) {
+		t.Errorf("shown is %.4q…, there is %.4q… (%v)", shown, there, err)
 	}
 }
 

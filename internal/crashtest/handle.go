@@ -58,7 +58,33 @@ func (h *handle) flush(data bool) syscall.Errno {
 	if data {
 		name = "fdatasync"
 	}
-	return h.d.flush(name, h.path, Event{Kind: Flush, File: h.id})
+	errno := h.d.flush(name, h.path, Event{Kind: Flush, File: h.id})
+	if errno != 0 && h.d.o.Lossy {
+		if err := h.lose(); err != nil {
+			return fs.ToErrno(err)
+		}
+	}
+	return errno
+}
+
+// lose takes the file back to what was flushed last.
+func (h *handle) lose() error {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	rec := h.d.o.Log.Recording("")
+	r := NewReplay(rec)
+	for r.at < len(rec.Events) {
+		r.step()
+	}
+	if err := h.f.Truncate(0); err != nil {
+		return err
+	}
+	m := r.durable.files[h.id]
+	if err := m.copyTo(h.f); err != nil {
+		return err
+	}
+	h.d.o.Log.Add(Event{Kind: Lost, File: h.id, Upto: len(rec.Events)})
+	return nil
 }
 
 // Allocate is fs.FileAllocater: reserved blocks are no content.

@@ -80,19 +80,23 @@ func (m Image) store(path string) error {
 	if err != nil {
 		return err
 	}
+	if err := m.copyTo(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// copyTo writes the content into an empty file.
+func (m Image) copyTo(f *os.File) error {
 	for i, p := range m.pages {
 		if p.data == nil {
 			continue
 		}
 		n := min(pageSize, m.size-int64(i)*pageSize)
 		if _, err := f.WriteAt(p.data[:n], int64(i)*pageSize); err != nil {
-			f.Close()
 			return err
 		}
 	}
-	if err := f.Truncate(m.size); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return f.Truncate(m.size)
 }

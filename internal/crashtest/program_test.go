@@ -48,14 +48,15 @@ type program struct {
 }
 
 // newProgram mounts a disk with the folders data and out.
-func newProgram(t *testing.T, dir, name string, slow time.Duration) *program {
+func newProgram(t *testing.T, dir, name string, o Options) *program {
 	t.Helper()
 	p := &program{t: t, name: name, log: &Log{}, said: filepath.Join(dir, name+".log")}
 	if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if p.disk, err = Mount(filepath.Join(dir, name), Options{Log: p.log, Slow: slow}); err != nil {
+	o.Log = p.log
+	if p.disk, err = Mount(filepath.Join(dir, name), o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -22,6 +22,7 @@ const (
 	Unlink                   // Path names nothing
 	Flush                    // what was done to File before the event Upto is durable now
 	FlushDir                 // likewise the names in the folder Path
+	Lost                     // what was done to File before the event Upto, and was not flushed, is gone
 	Said                     // Note was announced
 )
 

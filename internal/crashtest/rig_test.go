@@ -41,6 +41,7 @@ type rig struct {
 	client *ledgerhttp.Client
 	ledger *program
 	gates  []*gate
+	lossy  bool // the gates' disks are
 }
 
 // gate is a gated with a simulated turnstile and a line reader.
@@ -79,7 +80,7 @@ func bare(t *testing.T, slow time.Duration, change func(*config.Ledger)) *rig {
 	r.must(err)
 	addr := free(t)
 	r.url = "http://" + addr
-	r.ledger = newProgram(t, r.dir, "ledger", slow)
+	r.ledger = newProgram(t, r.dir, "ledger", Options{Slow: slow})
 	sum := sha256.Sum256([]byte(r.bearer))
 	conf := config.Ledger{
 		Role: config.RoleAll, DataDir: filepath.Join(r.ledger.disk.Dir, "data"), MaxSize: 16e6,
@@ -161,7 +162,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 func (r *rig) addGate(slow time.Duration, change func(*config.Gate)) *gate {
 	r.t.Helper()
 	name := strconv.Itoa(len(r.gates) + 1)
-	g := &gate{program: newProgram(r.t, r.dir, "gate-"+name, slow), line: filepath.Join(r.dir, "line-"+name)}
+	g := &gate{program: newProgram(r.t, r.dir, "gate-"+name, Options{Slow: slow, Lossy: r.lossy}), line: filepath.Join(r.dir, "line-"+name)}
 	var err error
 	g.tap, err = NewTap(r.nats, g.log, r.ledger.log)
 	r.must(err)

@@ -132,6 +132,8 @@ func (r *Replay) step() {
 			p := r.rec.Events[j]
 			return j < e.Upto && p.Path != "" && filepath.Dir(p.Path) == e.Path
 		})
+	case Lost:
+		r.pending = slices.DeleteFunc(r.pending, func(j int) bool { return j < e.Upto && r.rec.Events[j].File == e.File })
 	case Said, 0:
 	default:
 		r.pending = append(r.pending, i)

@@ -81,7 +81,7 @@ func (r *rig) people(g *gate, which, visits int) {
 // all that had been announced by then. Then the same disks lie about one flush, and
 // that must not go unnoticed.
 func TestPowerCuts(t *testing.T) {
-	ledger, gates := record(t, 14)
+	ledger, gates := record(t, 18)
 	all := 0
 	for _, rec := range append(gates, ledger) {
 		states := Enumerate(rec, "data", 1, 0, len(rec.Events))
