@@ -280,6 +280,10 @@ func TestRefundRevokes(t *testing.T) {
 	if r := s.post(path, orderKey, "r2", one); r.status != 409 {
 		t.Errorf("the same ticket again: %d %s", r.status, r.body)
 	}
+	other, _ := s.sell("other", fourTickets)
+	if r := s.post("/v1/orders/"+other.Order+"/refund", orderKey, "r1", one); r.status != 422 {
+		t.Errorf("the key of another order's refund: %d %s", r.status, r.body)
+	}
 	if r := s.post("/v1/orders/ord_x/refund", orderKey, "r3", `{}`); r.status != 404 {
 		t.Errorf("no order: %d %s", r.status, r.body)
 	}
@@ -297,7 +301,7 @@ func TestRefundRevokes(t *testing.T) {
 	if p := strict([]byte(body), &o); status != 200 || p != nil || o.Left != 0 || len(o.Refunds) != 2 || o.Tickets[0].Refund != o.Refunds[0].ID {
 		t.Errorf("order: %d %s", status, body)
 	}
-	if status, body := s.read("/v1/orders.csv", orderKey); status != 200 || strings.Count(body, "\n") != 4 || !strings.Contains(body, ",refund,") || !strings.Contains(body, ",-1225,EUR,") {
+	if status, body := s.read("/v1/orders.csv", orderKey); status != 200 || strings.Count(body, "\n") != 5 || !strings.Contains(body, ",refund,") || !strings.Contains(body, ",-1225,EUR,") {
 		t.Errorf("export: %d %s", status, body)
 	}
 }

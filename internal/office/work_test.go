@@ -223,6 +223,54 @@ func TestTakenOver(t *testing.T) {
 	})
 }
 
+// TestStaleHolder: what a ledger learns of work that another one took over changes
+// nothing, be it a failure or no answer.
+func TestStaleHolder(t *testing.T) {
+	for name, err := range map[string]error{"a failure": office.ErrNotMoved, "no answer": errors.New("reset")} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *stage, b *bank) {
+				o1, _ := s.open("1", func(o *office.Options) { o.Timeout = time.Hour })
+				o2, _ := s.open("2", nil)
+				first, second := make(chan struct{}), make(chan struct{})
+				b.behave(func(context.Context, func() office.Moved) (office.Moved, error) {
+					<-first
+					return office.Moved{}, err
+				})
+				s.wants(o1, "k", seen.InProgress)
+				b.behave(func(_ context.Context, move func() office.Moved) (office.Moved, error) {
+					<-second
+					return move(), nil
+				})
+				time.Sleep(time.Hour + time.Minute) // the second one has it, and waits for its answer
+				close(first)
+				time.Sleep(time.Second)
+				close(second)
+				time.Sleep(time.Second)
+				s.wants(o2, "k", seen.Echoed)
+				time.Sleep(time.Hour)
+				s.audit(o2, b, 1)
+				if n := s.undone(); n != 0 {
+					t.Errorf("%d pieces of work are left", n)
+				}
+			})
+		})
+	}
+}
+
+// undone counts the work that is not settled.
+func (s *stage) undone() (n int) {
+	s.t.Helper()
+	err := s.books.View(s.t.Context(), func(tx office.Tx) error {
+		rows, _, err := tx.Page("work", "due", "", 100)
+		n = len(rows)
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
 // TestAcquirerSilentBeyondTheWindow: what was charged becomes an order although
 // nobody can ask for it by its key any more, and the key is a new intent.
 func TestAcquirerSilentBeyondTheWindow(t *testing.T) {
