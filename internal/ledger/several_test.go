@@ -82,10 +82,14 @@ func TestUnknownCommitIsOneCallsTrouble(t *testing.T) {
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
+	limit, end := context.WithTimeout(ctx, time.Minute)
+	defer end()
 	for l.Own()[0].Pos == 0 { // until the upkeep has looked
 		select {
 		case err := <-ended:
 			t.Fatalf("the ledger ended: %v", err)
+		case <-limit.Done():
+			t.Fatal("what was committed never shows")
 		case <-tick.C:
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Server is a PostgreSQL server of its own data folder.
@@ -117,6 +119,12 @@ func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 
 // Dir is the folder of the server, which its user can write to.
 func (s *Server) Dir() string { return s.dir }
+
+// OnDisk reports whether what the server writes reaches a disk, as figures need it.
+func (s *Server) OnDisk() bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(s.dir, &fs) == nil && fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.RAMFS_MAGIC
+}
 
 // Own gives a file or folder to the server's user.
 func (s *Server) Own(path string) error {

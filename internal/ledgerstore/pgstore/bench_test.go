@@ -17,7 +17,11 @@ import (
 // BenchmarkAsk gives the asks a second that one ledger answers on a database on the
 // same machine, whose commits reach the disk: of one gate, and of 16 and 64 at once.
 func BenchmarkAsk(b *testing.B) {
-	store, err := pgstore.Open(b.Context(), pgstore.Options{URL: pgtest.New(b).Database(b), Conns: 32, Log: discard()})
+	s := pgtest.New(b)
+	if !s.OnDisk() {
+		b.Fatalf("%s is on no disk: set TMPDIR", s.Dir())
+	}
+	store, err := pgstore.Open(b.Context(), pgstore.Options{URL: s.Database(b), Conns: 32, Log: discard()})
 	if err != nil {
 		b.Fatal(err)
 	}

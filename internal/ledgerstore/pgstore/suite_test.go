@@ -61,11 +61,12 @@ func TestOffice(t *testing.T) {
 	ledgertest.RunOffice(t, func(t *testing.T) office.Books { return open(t, pgstore.Options{URL: pgtest.Database(t)}).Books() })
 }
 
-// TestSeen runs the suite of the seen table in this store's transactions: there
-// statements are put off and locks are held. One database serves all its parts.
+// TestSeen runs the suite of the seen table in this store's transactions, where
+// statements are put off, but for the race, which package pgseen's tests have. One
+// database serves all its parts.
 func TestSeen(t *testing.T) {
 	s := open(t, pgstore.Options{URL: pgtest.Database(t)})
-	seentest.Run(t, func(t *testing.T) seentest.Store {
+	seentest.Steps(t, func(t *testing.T) seentest.Store {
 		for _, endpoint := range []string{"hook", "hooks", "order", "e", "es", "E"} {
 			err := s.Seen(context.Background(), func(tx seen.Tx) error {
 				for _, scope := range []string{"", "s", "event", "event2", "even", "s/", "si", "s\x00"} {

@@ -219,6 +219,9 @@ func rate(t testing.TB, n, callers int, claim func(i int) error) float64 {
 // the front, in turns and the best of each, so that the machine's moods fall on all.
 func measure(t testing.TB, n, rounds int) (alone16, alone64, grouped float64) {
 	s := pgtest.New(t)
+	if _, bench := t.(*testing.B); bench && !s.OnDisk() {
+		t.Fatalf("%s is on no disk: set TMPDIR", s.Dir())
+	}
 	url := s.Database(t)
 	p16, p64, pf := open(t, url, 16), open(t, url, 64), open(t, url, 4)
 	front := pgseen.NewFront(pf)
