@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -226,7 +227,13 @@ func TestTakenOver(t *testing.T) {
 // TestStaleHolder: what a ledger learns of work that another one took over changes
 // nothing, be it a failure or no answer.
 func TestStaleHolder(t *testing.T) {
-	for name, err := range map[string]error{"a failure": office.ErrNotMoved, "no answer": errors.New("reset")} {
+	for name, c := range map[string]struct {
+		err  error
+		late bool // after the other one had its answer
+	}{
+		"a failure": {office.ErrNotMoved, false}, "no answer": {errors.New("reset"), false},
+		"a late failure": {office.ErrNotMoved, true}, "no answer, late": {errors.New("reset"), true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(s *stage, b *bank) {
 				o1, _ := s.open("1", func(o *office.Options) { o.Timeout = time.Hour })
@@ -234,7 +241,7 @@ func TestStaleHolder(t *testing.T) {
 				first, second := make(chan struct{}), make(chan struct{})
 				b.behave(func(context.Context, func() office.Moved) (office.Moved, error) {
 					<-first
-					return office.Moved{}, err
+					return office.Moved{}, c.err
 				})
 				s.wants(o1, "k", seen.InProgress)
 				b.behave(func(_ context.Context, move func() office.Moved) (office.Moved, error) {
@@ -242,10 +249,14 @@ func TestStaleHolder(t *testing.T) {
 					return move(), nil
 				})
 				time.Sleep(time.Hour + time.Minute) // the second one has it, and waits for its answer
-				close(first)
-				time.Sleep(time.Second)
-				close(second)
-				time.Sleep(time.Second)
+				turns := []chan struct{}{first, second}
+				if c.late {
+					slices.Reverse(turns)
+				}
+				for _, turn := range turns {
+					close(turn)
+					time.Sleep(time.Second)
+				}
 				s.wants(o2, "k", seen.Echoed)
 				time.Sleep(time.Hour)
 				s.audit(o2, b, 1)
