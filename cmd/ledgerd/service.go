@@ -46,12 +46,17 @@ func (s *service) Upload(ctx context.Context, from ticket.Source, m wire.Upload)
 
 func (s *service) Hello(ctx context.Context, from ticket.Source, m wire.Hello) (wire.HelloReply, error) {
 	r, err := s.Ledger.Hello(ctx, from, ledger.Hello{Place: m.Place, Runs: m.Runs, Cursors: m.Cursors})
-	return wire.HelloReply{High: r.High, Heads: r.Heads, Time: r.Time}, err
+	return wire.HelloReply{High: r.High, Heads: r.Heads, Time: r.Time, Named: r.Named}, err
 }
 
 func (s *service) Read(ctx context.Context, st ticket.Stream, after uint64, limit, maxBytes int) (wire.FetchReply, error) {
 	r, err := s.Ledger.Read(ctx, st, after, limit, maxBytes)
 	return wire.FetchReply{Base: r.Base, Head: r.Head, From: r.From, Records: r.Records, Held: r.Held}, err
+}
+
+func (s *service) Beyond(ctx context.Context, st ticket.Stream, after uint64, limit, maxBytes int) (wire.FetchReply, error) {
+	r, err := s.Ledger.Beyond(ctx, st, after, limit, maxBytes)
+	return wire.FetchReply{Base: r.Base, Head: r.Head, From: r.From, Records: r.Records}, err
 }
 
 func (s *service) Heard(from ticket.Source, h wire.Head) {

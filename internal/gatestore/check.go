@@ -39,7 +39,7 @@ func (c *checker) say(format string, args ...any) {
 }
 
 // records goes through the log: each record belongs where it stands, each cursor
-// where the gaps say. What was set aside does not decode and is left out.
+// where the gaps say: this opening's run has none. What was set aside does not decode and is left out.
 func (c *checker) records() error {
 	streams, err := allStreams(c.tx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *checker) records() error {
 		if err != nil {
 			return err
 		}
-		if top = max(top, st.base); st.have != next-1 || st.head < top || st.Source == c.store.device && st.head != st.have {
+		if top = max(top, st.base); st.have != next-1 || st.head < top || st.Stream == c.store.Stream() && st.head != st.have {
 			c.say("run %s/%s says %d without a gap and %d at most, its records say %d and %d", st.Source, st.Run, st.have, st.head, next-1, top)
 		}
 	}

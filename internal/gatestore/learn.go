@@ -71,16 +71,19 @@ func (l *learner) take(a ticket.Arrival) error {
 }
 
 // again handles a position that is here already: the same bytes are a repeat;
-// other bytes are the evidence of a lost store. The merge rule decides between two
-// contents of one revision; of anything else the first stays.
+// other bytes are the evidence of a lost store. What reads takes the place of what
+// did not, or was given up. The merge rule decides between two contents of one
+// revision; of anything else the first stays.
 func (l *learner) again(a ticket.Arrival, was []byte) error {
 	if bytes.Equal(was, a.Raw) || a.Record == nil || a.Record.Claim == nil {
 		return nil
 	}
-	l.out.Forked = append(l.out.Forked, *a.Record.Claim)
 	old, err := ticket.DecodeRecord(was)
 	c := a.Record.Claim
-	if err != nil || old.Claim == nil || old.Claim.ID != c.ID || old.Claim.Unit != c.Unit || !ticket.Wins(*c, *old.Claim) {
+	if len(was) > 0 {
+		l.out.Forked = append(l.out.Forked, *c)
+	}
+	if err == nil && (old.Claim == nil || old.Claim.ID != c.ID || old.Claim.Unit != c.Unit || !ticket.Wins(*c, *old.Claim)) {
 		return nil // of two units the first stays: its row points here
 	}
 	if err := l.tx.Put(bLog, logKey(a.Stream, a.Pos), a.Raw); err != nil {

@@ -67,6 +67,7 @@ type HelloReply struct {
 	High  []ticket.StreamPos
 	Heads []ticket.StreamPos
 	Time  int64
+	Named []ticket.StreamPos // of the caller's runs: the last position told of, where that is beyond the high-water
 }
 
 // FetchReply gives records of a run from position From without a gap, or, where

@@ -157,6 +157,9 @@ type StreamRow struct {
 	Aside uint64 // positions set aside
 }
 
+// last is the last position that anything was ever told of.
+func (r StreamRow) last() uint64 { return max(r.Top, r.Head) }
+
 // ClaimRow is a claim as the ledger knows it.
 type ClaimRow struct {
 	Claim  ticket.Claim  // the revision that wins

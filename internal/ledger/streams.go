@@ -98,6 +98,9 @@ func (l *Ledger) Hello(ctx context.Context, from ticket.Source, m Hello) (HelloR
 			return err
 		}
 		return t.Streams("", func(s ticket.Stream, r StreamRow) bool {
+			if s.Source == from && r.last() > r.High {
+				out.Named = append(out.Named, ticket.StreamPos{Source: s.Source, Run: s.Run, Pos: r.last()})
+			}
 			if s.Source != from && r.High > r.Base {
 				out.Heads = append(out.Heads, ticket.StreamPos{Source: s.Source, Run: s.Run, Pos: r.High, Base: r.Base})
 			}
@@ -196,6 +199,36 @@ func (l *Ledger) Read(ctx context.Context, s ticket.Stream, after uint64, limit,
 	})
 	if err != nil {
 		return FetchReply{}, fmt.Errorf("read run %s/%s: %w", s.Source, s.Run, err)
+	}
+	return out, nil
+}
+
+// Beyond gives records of a run from the first one held after a position, whatever
+// is missing before it: a gate that lost its store asks everybody for what they
+// hold of it, and gives up the rest. Head is the last position ever told of.
+func (l *Ledger) Beyond(ctx context.Context, s ticket.Stream, after uint64, limit, maxBytes int) (FetchReply, error) {
+	var out FetchReply
+	err := l.view(ctx, func(t *txn) error {
+		out = FetchReply{}
+		row, err := t.Stream(s)
+		if err != nil {
+			return err
+		}
+		out.Base, out.Head = row.Base, row.last()
+		size := 0
+		return t.Records(s, after, func(pos uint64, k Kept) bool {
+			size += len(k.Raw)
+			if n := len(out.Records); n > 0 && (pos != out.From+uint64(n) || n >= limit || size > maxBytes) {
+				return false
+			} else if n == 0 {
+				out.From = pos
+			}
+			out.Records = append(out.Records, k.Raw)
+			return true
+		})
+	})
+	if err != nil {
+		return FetchReply{}, fmt.Errorf("read run %s/%s beyond %d: %w", s.Source, s.Run, after, err)
 	}
 	return out, nil
 }

@@ -44,7 +44,7 @@ func (w *World) checkLevel(u ticket.Unit) {
 	want := map[ticket.ClaimID]ticket.Claim{}
 	for _, r := range w.ledger.Claims(u) {
 		want[r.Claim.ID] = r.Claim
-		if r.Claim.State == ticket.Pending && !w.orphan(r.Claim.ID.Run) {
+		if r.Claim.State == ticket.Pending {
 			w.Errorf("%s of %s is pending still", r.Claim.ID, u.Ticket)
 		}
 	}
@@ -54,28 +54,22 @@ func (w *World) checkLevel(u ticket.Unit) {
 			got[k.Claim.ID] = k.Claim
 		}
 		for id, c := range want {
-			if w.orphan(id.Run) {
-				delete(got, id)
-				continue
-			}
 			if h, ok := got[id]; !ok || h.Rev != c.Rev || ticket.Forked(c, h) {
 				w.Errorf("ticket %s: %s has %s at rev %d (%s; %v), the ledger at rev %d (%s)", u.Ticket, g.id, id, h.Rev, h.State, ok, c.Rev, c.State)
 			}
 			delete(got, id)
 		}
 		for id := range got {
-			if w.orphan(id.Run) {
-				continue
-			}
 			w.Errorf("ticket %s: the ledger lacks %s, which %s has", u.Ticket, id, g.id)
 		}
 	}
 }
 
-// orphan reports whether a run belonged to a store that was lost over a bad
-// network: what others hold of it may have gaps that nobody can fill any more.
-func (w *World) orphan(run ticket.Run) bool {
-	return w.crowded && slices.ContainsFunc(w.gates, func(g *Gate) bool { return g.hasLost(run) })
+// unknown reports whether what became of a claim stood in a store that was lost,
+// and reached nobody: c is the last revision that anybody has. The notes are held.
+func (w *World) unknown(c ticket.Claim) bool {
+	lost := slices.ContainsFunc(w.gates, func(g *Gate) bool { return g.hasLost(c.ID.Run) })
+	return lost && w.notes.final[c.ID].Rev >= c.Rev && w.notes.final[c.ID].State != c.State
 }
 
 // checkTruth compares a unit's records with what happened at the turnstiles.
@@ -92,7 +86,7 @@ func (w *World) checkTruth(u ticket.Unit) {
 			w.Errorf("%s says admitted, and nobody went through", c.ID)
 		case c.State == ticket.Presumed && !n.marked[c.ID] && !w.rebooted(c):
 			w.Errorf("%s says presumed, and never fired", c.ID)
-		case (c.State == ticket.Refused || c.State == ticket.Annulled) && passed && !n.taken[c.ID] && !n.unseen[c.ID] && !w.orphan(c.ID.Run):
+		case (c.State == ticket.Refused || c.State == ticket.Annulled) && passed && !n.taken[c.ID] && !n.unseen[c.ID] && !w.unknown(c):
 			w.Errorf("%s says %s, and somebody went through at %s", c.ID, c.State, n.passed[c.ID])
 		}
 	}
@@ -115,7 +109,7 @@ func (w *World) checkCursors() {
 	w.t.Helper()
 	high := w.ledger.Streams()
 	for s, r := range high {
-		if !w.orphan(s.Run) && (r.High != r.Head || r.Top != r.High) {
+		if r.High != r.Head || r.Top != r.High {
 			w.Errorf("the ledger has run %s/%s up to %d of %d", s.Source, s.Run, r.High, r.Head)
 		}
 	}
@@ -129,9 +123,6 @@ func (w *World) checkCursors() {
 			w.t.Fatal(err)
 		}
 		for _, p := range own {
-			if w.orphan(p.Run) {
-				continue
-			}
 			if got := high[p.Stream()].High; got != p.Pos {
 				w.Errorf("the ledger has run %s/%s up to %d, its gate up to %d", p.Source, p.Run, got, p.Pos)
 			}
@@ -155,7 +146,7 @@ func (w *World) checkHeld(g *Gate, own []ticket.StreamPos, high map[ticket.Strea
 		held[p.Stream()] = p.Pos
 	}
 	for s, r := range high {
-		if !w.orphan(s.Run) && held[s] != r.High {
+		if held[s] != r.High {
 			w.Errorf("%s has run %s/%s up to %d, the ledger up to %d", g.id, s.Source, s.Run, held[s], r.High)
 		}
 	}
@@ -192,8 +183,10 @@ func (w *World) checkConflicts(units []ticket.Unit) {
 	for _, u := range units {
 		c, reported := found[ticket.ConflictID(u)]
 		delete(found, c.ID)
-		truly := w.doubles(u, func(c ticket.Claim) bool { return true })
-		provably := w.doubles(u, func(c ticket.Claim) bool { return !w.orphan(c.ID.Run) })
+		truly := w.doubles(u, func(ticket.Claim) bool { return true })
+		provably := w.doubles(u, func(c ticket.Claim) bool {
+			return c.State == ticket.Admitted || c.State == ticket.Presumed || !w.unknown(c)
+		})
 		switch {
 		case provably && !reported:
 			w.Errorf("ticket %s was entered twice, and no conflict says so: %s", u.Ticket, w.story(u))

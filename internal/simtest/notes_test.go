@@ -14,6 +14,7 @@ type notes struct {
 
 	mu        sync.Mutex
 	claims    map[ticket.ClaimID]ticket.Claim // as published last
+	final     map[ticket.ClaimID]ticket.Claim // as published last before its store was lost
 	contents  map[ticket.Ref]ticket.Claim     // of each revision
 	fired     map[ticket.ClaimID]time.Time
 	marked    map[ticket.ClaimID]bool
@@ -67,6 +68,7 @@ var pathNames = [paths]string{"crossing: yield", "crossing: wait", "herd after a
 
 func (n *notes) begin(w *World) {
 	n.w = w
+	n.final = map[ticket.ClaimID]ticket.Claim{}
 	n.claims, n.contents = map[ticket.ClaimID]ticket.Claim{}, map[ticket.Ref]ticket.Claim{}
 	n.fired, n.passed = map[ticket.ClaimID]time.Time{}, map[ticket.ClaimID]time.Time{}
 	n.marked, n.taken, n.unseen = map[ticket.ClaimID]bool{}, map[ticket.ClaimID]bool{}, map[ticket.ClaimID]bool{}
@@ -204,6 +206,9 @@ func (n *notes) published(p *proc, r ticket.Record) {
 	n.contents[at] = c
 	was, ok := n.claims[c.ID]
 	n.claims[c.ID] = c
+	if !p.g.hasLost(c.ID.Run) {
+		n.final[c.ID] = c
+	}
 	n.notePaths(was, ok, c, said)
 }
 

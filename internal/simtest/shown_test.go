@@ -20,9 +20,6 @@ func (w *World) checkShown() {
 			continue
 		}
 		g := w.gates[i/every%len(w.gates)]
-		if slices.ContainsFunc(w.ledger.Claims(tk.Unit), func(r ledger.ClaimRow) bool { return w.orphan(r.Claim.ID.Run) }) {
-			continue
-		}
 		want, cite := w.due(g, tk.Unit)
 		g.Passage(0, 200*time.Millisecond)
 		g.Look(0, tk)

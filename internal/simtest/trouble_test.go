@@ -167,7 +167,7 @@ func (c *chaos) store(g *Gate) {
 	case c.gateOld[g.n] != nil:
 		g.PutBack(c.gateOld[g.n])
 	default:
-		g.PutBack(nil)
+		g.PutBack(nil) // and no copy from before that comes back after it
 	}
 }
 

@@ -107,6 +107,18 @@ func (c *catalogue) missing(now time.Time) (due []ticket.Stream, next time.Durat
 	return due, next
 }
 
+// ownGaps lists the own runs that are known to go further than they have come here.
+func (c *catalogue) ownGaps() (list []ticket.Stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s, head := range c.heads {
+		if s.Source == c.me && head > c.have[s] {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // putOff has a run that nobody could give tried later, ever later.
 func (c *catalogue) putOff(s ticket.Stream, now time.Time) {
 	c.mu.Lock()

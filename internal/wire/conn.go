@@ -84,6 +84,23 @@ type GateStore interface {
 	// pruned the positions up to there, and they hold nothing of an open event.
 	Skip(ctx context.Context, s ticket.Stream, base uint64) error
 
+	// Tops gives, per run of a source, the highest position held, beyond a gap or
+	// not.
+	Tops(source ticket.Source) ([]StreamPos, error)
+
+	// Beyond gives records of a run from the first one held after a position,
+	// whatever is missing before it, and that one's position.
+	Beyond(s ticket.Stream, after uint64, limit, maxBytes int) (recs [][]byte, from uint64, err error)
+
+	// GiveUp ends an earlier own run: what is missing below the highest record
+	// here, and up to position to, is nowhere any more, and Read gives it as empty.
+	// It says how many positions those were.
+	GiveUp(ctx context.Context, s ticket.Stream, to uint64) (given int, err error)
+
+	// Devices gives the other gates that may hold records, but for those that were
+	// given up.
+	Devices() ([]ticket.Source, error)
+
 	// Unreceipted gives this gate's own records of a unit that the ledger has not
 	// receipted, oldest first.
 	Unreceipted(u ticket.Unit) ([][]byte, error)

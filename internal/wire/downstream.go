@@ -21,7 +21,7 @@ const (
 // that was heard lately, else from the ledger, else from any peer that holds it.
 // It blocks neither uploads nor asks.
 func (g *Gate) downstream(ctx context.Context) {
-	wasUp := false
+	wasUp, gaps := false, gaps{g: g, since: make(map[ticket.Stream]time.Time)}
 	for ctx.Err() == nil {
 		now := time.Now()
 		if up := g.link.link(now).Up; up != wasUp {
@@ -40,8 +40,12 @@ func (g *Gate) downstream(ctx context.Context) {
 				progress = true
 			}
 		}
+		closed, left := gaps.close(ctx)
+		if left {
+			next = min(next, gapRest)
+		}
 		g.judgeCaughtUp()
-		if !progress {
+		if !progress && !closed {
 			g.awaitGap(ctx, next)
 		}
 	}
@@ -117,7 +121,7 @@ func (g *Gate) askPeersForOwnRuns(ctx context.Context) {
 		if !ok {
 			return
 		}
-		r, err := g.fetch(ctx, string(to), Fetch{Source: g.o.Device, Limit: maxStreamsList}, fetchFor)
+		r, err := g.fetch(ctx, string(to), Fetch{Source: g.o.Device, Limit: maxStreamsList, Beyond: true}, fetchFor)
 		if err != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,6 +63,37 @@ func (s *shelf) read(st ticket.Stream, after uint64, limit int) (recs [][]byte, 
 		recs = append(recs, s.runs[st][pos])
 	}
 	return recs, from, base, head
+}
+
+// top is the highest position of a run that is here, beyond a gap or not.
+func (s *shelf) top(st ticket.Stream) (pos uint64) {
+	for p := range s.runs[st] {
+		pos = max(pos, p)
+	}
+	return pos
+}
+
+func (s *shelf) tops(source ticket.Source) (list []wire.StreamPos) {
+	for _, st := range s.order {
+		if st.Source == source {
+			list = append(list, wire.StreamPos{Source: st.Source, Run: st.Run, Pos: s.top(st), Base: s.bases[st]})
+		}
+	}
+	return list
+}
+
+func (s *shelf) beyond(st ticket.Stream, after uint64, limit int) (recs [][]byte, from uint64) {
+	for pos := after + 1; pos <= s.top(st) && len(recs) < limit; pos++ {
+		raw, there := s.runs[st][pos]
+		if !there && len(recs) > 0 {
+			break
+		}
+		if there {
+			recs = append(recs, raw)
+			from = pos + 1 - uint64(len(recs))
+		}
+	}
+	return recs, from
 }
 
 func (s *shelf) clone() *shelf {
@@ -128,6 +160,42 @@ func (g *gate) Read(s ticket.Stream, after uint64, limit, _ int) ([][]byte, uint
 	}
 	recs, from, base, head := g.shelf.read(s, after, limit)
 	return recs, from, base, head, nil
+}
+
+func (g *gate) Tops(source ticket.Source) ([]wire.StreamPos, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shelf.tops(source), nil
+}
+
+func (g *gate) Beyond(s ticket.Stream, after uint64, limit, _ int) ([][]byte, uint64, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	recs, from := g.shelf.beyond(s, after, limit)
+	return recs, from, nil
+}
+
+func (g *gate) GiveUp(_ context.Context, s ticket.Stream, to uint64) (given int, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for pos := uint64(1); pos <= max(to, g.shelf.top(s)); pos++ {
+		if _, there := g.shelf.runs[s][pos]; !there {
+			g.shelf.put(s, pos, nil)
+			given++
+		}
+	}
+	return given, nil
+}
+
+func (g *gate) Devices() (list []ticket.Source, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, st := range g.shelf.order {
+		if st.Source != g.id && !strings.Contains(string(st.Source), "/") && !slices.Contains(list, st.Source) {
+			list = append(list, st.Source)
+		}
+	}
+	return list, nil
 }
 
 func (g *gate) Skip(_ context.Context, s ticket.Stream, base uint64) error {

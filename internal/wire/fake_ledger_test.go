@@ -122,6 +122,13 @@ func (c *center) Read(_ context.Context, s ticket.Stream, after uint64, limit, _
 	return wire.FetchReply{Records: recs, From: from, Base: base, Head: head}, nil
 }
 
+func (c *center) Beyond(_ context.Context, s ticket.Stream, after uint64, limit, _ int) (wire.FetchReply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	recs, from := c.shelf.beyond(s, after, limit)
+	return wire.FetchReply{Records: recs, From: from, Head: c.shelf.top(s)}, nil
+}
+
 func (c *center) Learn(_ context.Context, arrived []ticket.Arrival) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

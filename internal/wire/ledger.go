@@ -292,7 +292,11 @@ func (l *Ledger) fetch(ctx context.Context, _ ticket.Source, m Msg) (any, error)
 	if f.Run == 0 {
 		return FetchReply{}, nil // what the ledger has is in its answer to a hello
 	}
-	return l.svc.Read(ctx, ticket.Stream{Source: f.Source, Run: f.Run}, f.After, clamp(f.Limit, FetchMax), maxBatchBytes)
+	read := l.svc.Read
+	if f.Beyond {
+		read = l.svc.Beyond
+	}
+	return read(ctx, ticket.Stream{Source: f.Source, Run: f.Run}, f.After, clamp(f.Limit, FetchMax), maxBatchBytes)
 }
 
 // spend takes a record that a gate published. There is no answer: its upload is

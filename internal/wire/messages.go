@@ -103,6 +103,7 @@ type HelloReply struct {
 	High  []StreamPos `cbor:"1,keyasint"` // of the caller's runs
 	Heads []StreamPos `cbor:"2,keyasint"` // everybody else's runs, the ledger's own feeds among them
 	Time  int64       `cbor:"3,keyasint"`
+	Named []StreamPos `cbor:"4,keyasint,omitempty"` // of the caller's runs: the last position told of, where that is beyond the high-water
 }
 
 // ProbeReply answers a probe, which asks for nothing but an answer: a ledger
@@ -119,10 +120,15 @@ type Fetch struct {
 	Run    ticket.Run    `cbor:"2,keyasint"`
 	After  uint64        `cbor:"3,keyasint"`
 	Limit  int           `cbor:"4,keyasint"`
+
+	// Beyond asks for the first records that are held after After, whatever is
+	// missing before them; with Run 0, for the highest position held of each run.
+	Beyond bool `cbor:"5,keyasint,omitempty"`
 }
 
 // FetchReply gives the records at After+1, After+2, … without a gap; where After
-// is below Base they start at Base+1.
+// is below Base they start at Base+1. Where they were asked for beyond gaps, they
+// start at From, and the ledger's Head is the last position that it was told of.
 type FetchReply struct {
 	Base    uint64      `cbor:"1,keyasint"`
 	Head    uint64      `cbor:"2,keyasint"`

@@ -33,13 +33,19 @@ func (g *Gate) onFetch(m Msg) {
 }
 
 func (g *Gate) answerFetch(f Fetch) (FetchReply, error) {
+	s := ticket.Stream{Source: f.Source, Run: f.Run}
 	switch {
+	case f.Run != 0 && f.Beyond:
+		recs, from, err := g.store.Beyond(s, f.After, clamp(f.Limit, FetchMax), maxBatchBytes)
+		return FetchReply{From: from, Records: recs}, err
 	case f.Run != 0:
-		s := ticket.Stream{Source: f.Source, Run: f.Run}
 		recs, from, base, head, err := g.store.Read(s, f.After, clamp(f.Limit, FetchMax), maxBatchBytes)
 		return FetchReply{Base: base, Head: head, From: from, Records: recs}, err
 	case f.Limit <= 0:
 		return FetchReply{}, nil
+	case f.Beyond:
+		tops, err := g.store.Tops(f.Source)
+		return FetchReply{Held: heldOf(f.Source, clamp(f.Limit, maxStreamsList), tops)}, err
 	}
 	own, cursors, err := g.positions()
 	if err != nil {

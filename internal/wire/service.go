@@ -28,6 +28,11 @@ type LedgerService interface {
 	// Read gives records of a run after a position, as FetchReply says.
 	Read(ctx context.Context, s ticket.Stream, after uint64, limit, maxBytes int) (FetchReply, error)
 
+	// Beyond gives records of a run from the first one held after a position,
+	// whatever is missing before it. The reply's head is the last position that the
+	// ledger was ever told of.
+	Beyond(ctx context.Context, s ticket.Stream, after uint64, limit, maxBytes int) (FetchReply, error)
+
 	// Learn takes records that this ledger lost and a gate still holds.
 	Learn(ctx context.Context, arrived []ticket.Arrival) error
 

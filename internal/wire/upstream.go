@@ -138,6 +138,7 @@ func (u *upstream) hello(ctx context.Context) error {
 	u.setHigh(r.value.High)
 	g.known.aim(r.value.Heads, r.value.High)
 	g.heldElsewhere(r.value.High)
+	g.heldElsewhere(r.value.Named)
 	for _, p := range r.value.Heads {
 		g.known.note(ticket.Stream{Source: p.Source, Run: p.Run}, p.Pos)
 	}
