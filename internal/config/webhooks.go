@@ -14,10 +14,10 @@ import (
 type Limits struct {
 	Rate     int `toml:"rate,omitempty"`     // requests a second that one caller, signer or source may go on sending; default 1000
 	Burst    int `toml:"burst,omitempty"`    // and at once; default 2000
-	Failures int `toml:"failures,omitempty"` // requests a minute from one address without a valid key or signature; default 60
+	Failures int `toml:"failures,omitempty"` // requests a minute from one address without a valid key or signature; default 600
 }
 
-func (l *Limits) setDefaults() { *l = Limits{Rate: 1000, Burst: 2000, Failures: 60} }
+func (l *Limits) setDefaults() { *l = Limits{Rate: 1000, Burst: 2000, Failures: 600} }
 
 func (l Limits) check(r *report) {
 	for _, n := range []struct {

@@ -50,6 +50,9 @@ func (l *Lab) keys() (callers []config.Caller, signers []config.Signer, err erro
 	return callers, []config.Signer{{Name: "admin", Public: public, Scopes: []config.Scope{config.ScopeAdmin}}}, err
 }
 
+// unlimited is for rehearsals of load and of bad requests: nobody is slowed down.
+const unlimited = 1_000_000
+
 // buildLedger writes the ledger's configuration and starts it.
 func (l *Lab) buildLedger(ctx context.Context) error {
 	callers, signers, err := l.keys()
@@ -71,7 +74,7 @@ func (l *Lab) buildLedger(ctx context.Context) error {
 	}
 	c := config.Ledger{
 		Role: config.RoleAll, Acquirer: config.Acquirer{URL: l.bank.url}, DataDir: l.at.path("ledger"), TicketKey: l.at.mintKey(), Demo: l.o.Demo,
-		HTTP: config.HTTP{Listen: addr[0]}, NATS: config.NATS{Listen: addr[1], Leaf: addr[2]},
+		HTTP: config.HTTP{Listen: addr[0], Limits: config.Limits{Rate: unlimited, Burst: unlimited, Failures: unlimited}}, NATS: config.NATS{Listen: addr[1], Leaf: addr[2]},
 		Callers: callers, Signers: signers,
 	}
 	if err := add(l, "ledger", "ledgerd", c); err != nil {
