@@ -14,7 +14,6 @@ import (
 
 	"admitone/internal/kv"
 	"admitone/internal/ledger"
-	"admitone/internal/seen"
 )
 
 // Store is the ledger's tables on a PostgreSQL database.
@@ -41,13 +40,6 @@ func (s *Store) View(ctx context.Context, fn func(ledger.Tx) error) error {
 // Update is ledger.Store.Update.
 func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	return s.update(ctx, func(t *tx) error { return fn(t) })
-}
-
-// Seen runs fn in a write transaction on the seen table alone: for endpoints whose
-// work is not the ledger's. Their names must not be "ask" or "ticket". As with
-// Update, only the last run of fn counts.
-func (s *Store) Seen(ctx context.Context, fn func(seen.Tx) error) error {
-	return s.update(ctx, func(t *tx) error { return fn(t.Seen()) })
 }
 
 // Close waits for the transactions under way and closes all connections.
