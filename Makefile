@@ -4,7 +4,7 @@
 GO    ?= go
 FLAGS := -trimpath -ldflags '-s -w'
 
-.PHONY: build run test lint bench crash hil deb deb-test clean
+.PHONY: build run test lint bench bench-scan crash hil deb deb-test clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/ ./cmd/gated ./cmd/ledgerd ./cmd/gatectl
@@ -26,6 +26,11 @@ lint:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
+
+# The reader on real pictures: CORPUS holds frames/SET/NAME.png and truth.jsonl.
+bench-scan:
+	test -n "$(CORPUS)" || { echo 'make bench-scan CORPUS=directory'; exit 2; }
+	$(GO) run ./internal/scan/scanbench $(CORPUS)
 
 # What a power cut could leave of a gate's and a ledger's stores, and every call on
 # their files made to fail in every way ("make test" tries one way for each call). It

@@ -28,13 +28,13 @@ type pictureError struct {
 }
 
 func readPictures(ctx context.Context, c *call) error {
-	r, failed := scan.New(scan.Options{}), false
+	failed := false
 	for _, file := range c.args {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		var line any
-		texts, took, err := readPicture(r, file)
+		texts, took, err := readPicture(file)
 		if err != nil {
 			failed, line = true, pictureError{file, err.Error()}
 		} else {
@@ -53,8 +53,12 @@ func readPictures(ctx context.Context, c *call) error {
 	return nil
 }
 
+// looks is how many frames a picture is shown for, as if it were held before a
+// gate's camera for two seconds: what takes long is spread over frames.
+const looks = 30
+
 // readPicture reads one file at the size of a gate's frame, upright or across.
-func readPicture(r *scan.Reader, file string) (texts []string, took time.Duration, err error) {
+func readPicture(file string) (texts []string, took time.Duration, err error) {
 	f, err := camera.ReadFile(file)
 	if err != nil {
 		return nil, 0, err
@@ -65,7 +69,14 @@ func readPicture(r *scan.Reader, file string) (texts []string, took time.Duratio
 		f = f.Fit(camera.MaxWidth, camera.MaxHeight)
 	}
 	began := time.Now()
-	texts, err = r.Read(scan.Frame{Pix: f.Pix, Stride: f.Stride, W: f.W, H: f.H})
+	// A reader of its own: what others show is not looked for in this one.
+	r := scan.New(scan.Options{})
+	for range looks {
+		texts, err = r.Read(scan.Frame{Pix: f.Pix, Stride: f.Stride, W: f.W, H: f.H})
+		if len(texts) > 0 || err != nil {
+			break
+		}
+	}
 	if texts == nil {
 		texts = []string{}
 	}

@@ -37,16 +37,20 @@ var dear = [...]rung{
 // Work is counted in units of about a nanosecond on a fast processor. It is
 // counted and not measured, so that what is read depends on the frames alone.
 const (
-	perPixel  = 1 // of measuring and binarising
-	halving   = 1 // a pixel of the result
-	smoothing = 2
-	doubling  = 1
+	measuring  = 3 // each eight pixels
+	binarising = 5 // likewise
+	halving    = 1 // each pixel of the result
+	smoothing  = 2
+	doubling   = 1
 
-	tries      = 3 << 20 // what an attempt may spend on what it found
-	most       = 8 << 20 // what a frame may take
-	mostCredit = 6       // times the frame's pixels
-	memory     = 8       // frames that a finding is remembered
+	mostCredit = 6 // times the frame's pixels
+	mostDebt   = 1 // likewise: what is found may take more than was planned
+	memory     = 8 // frames that a finding is remembered
 )
+
+// most is what a frame may take. What is begun within it is ended, which may take
+// half as much again.
+func most(pixels int) int { return 4*pixels + 7<<19 }
 
 // area is the part of the frame that a rung looks at.
 func (g rung) area(w, h int) rect {
@@ -66,25 +70,27 @@ func (g rung) area(w, h int) rect {
 	return r
 }
 
-// cost is what looking at a part of a frame takes before anything is decoded.
+// cost is what looking at a part of a frame takes before anything is found.
 func (g rung) cost(part rect) int {
 	n := part.w() * part.h()
+	each := (measuring + binarising) / 8
 	switch {
 	case g.scale < 0:
-		n *= 4 * (perPixel + doubling)
+		n, each = 4*n, each+doubling
 	case g.scale > 1:
-		n = n / g.scale / g.scale * (perPixel + halving)
+		n, each = n/g.scale/g.scale, each+halving
 	}
 	if g.smooth {
-		n *= 1 + smoothing
+		each += smoothing
 	}
-	return n
+	return n * each
 }
 
 // ladder is the state of the attempts between frames.
 type ladder struct {
 	next   int // of the dear rungs
 	credit int // work that is left for them
+	turn   int // frames since one showed something
 	held   held
 }
 
@@ -98,52 +104,69 @@ type held struct {
 // climb reads a frame: what was found last first, where and how it was found; then
 // the whole frame; and where that shows nothing, the other rungs as far as three
 // times the work of the first goes. What is left of that is credit for dear ones.
+//
+// A frame full of what might be codes takes all of its budget for the first look. So
+// while nothing is found that gets half of it in one frame, all of it in the next,
+// and little in a third, which is for the dear ones.
 func (r *Reader) climb(f Frame) []string {
-	l := r.look
+	l, whole := r.look, rect{0, 0, f.W, f.H}
 	l.begin(f, r.opts.LightOnly)
-	if r.held.left > 0 {
+	if l.share = l.most / 2; r.held.left > 0 {
 		r.held.left--
 		r.attempt(r.held.rung, r.held.place)
 	}
-	whole := rect{0, 0, f.W, f.H}
+	turn := r.turn % 3
+	r.turn++
 	before := l.work
-	r.attempt(first, whole)
-	one := l.work - before
-	if len(l.texts) > 0 {
+	l.share = l.most / [...]int{2, 1, 6}[turn]
+	if r.attempt(first, whole) {
+		r.turn = 0
 		return l.texts
 	}
-	for _, g := range cheap {
-		if g.cost(whole) < before+2*one-l.work {
-			r.attempt(g, whole)
+	one := l.work - before
+	l.share = l.most / 2
+	if one <= measuring*f.W*f.H/8 {
+		r.credit += one / 4 // nothing stands out: what is faint may come in time
+	} else {
+		for _, g := range cheap {
+			if turn < 2 && g.cost(whole) < before+2*one-l.work && r.attempt(g, whole) {
+				return l.texts
+			}
 		}
-		if len(l.texts) > 0 {
-			return l.texts
-		}
+		r.credit += before + 3*one - l.work
 	}
-	r.credit = min(r.credit+before+3*one-l.work, mostCredit*f.W*f.H)
-	for range dear {
-		g := dear[r.next%len(dear)]
-		area := g.area(f.W, f.H)
-		if g.cost(area) > r.credit || l.work+g.cost(area) > most {
-			break
-		}
-		r.next++
-		before = l.work
-		r.attempt(g, area)
-		r.credit -= l.work - before
-		if len(l.texts) > 0 {
-			break
-		}
-	}
+	r.credit = min(r.credit, mostCredit*f.W*f.H)
+	r.climbOn(f)
 	return l.texts
 }
 
-// attempt looks at a part of the frame in one way, and remembers it if it is not
-// the first and finds something.
-func (r *Reader) attempt(g rung, area rect) {
+// climbOn goes on with the dear rungs where the last frame stopped.
+func (r *Reader) climbOn(f Frame) {
+	for range dear {
+		g := dear[r.next%len(dear)]
+		area := g.area(f.W, f.H)
+		cost := g.cost(area)
+		if cost > r.credit || r.look.work+cost > r.look.most {
+			return
+		}
+		r.next++
+		before := r.look.work
+		found := r.attempt(g, area)
+		r.credit = max(r.credit-(r.look.work-before), -mostDebt*f.W*f.H)
+		if found {
+			return
+		}
+	}
+}
+
+// attempt looks at a part of the frame in one way. It returns whether the frame
+// has shown anything by now; what was found, if not in the first way, is remembered.
+func (r *Reader) attempt(g rung, area rect) bool {
 	l := r.look
 	found := len(l.texts)
-	if l.read(g, area); len(l.texts) > found && g != first {
+	l.read(g, area)
+	if len(l.texts) > found && g != first {
 		r.held = held{rung: g, place: l.last, left: memory}
 	}
+	return len(l.texts) > 0
 }

@@ -22,6 +22,7 @@ type levels struct {
 	other level
 	parts [3]store
 	rows  []uint16
+	work  int // that making them took
 }
 
 func (v *levels) begin(f Frame) {
@@ -38,11 +39,11 @@ func (v *levels) of(g rung, area rect) *level {
 	if area.w() < frame.w || area.h() < frame.h || g.scale < 0 {
 		at := &v.other
 		at.pic = v.scaled(frame.part(area), g.scale)
-		return at.measured(v.blurred(g, at.pic))
+		return v.measured(at, v.blurred(g, at.pic))
 	}
 	at := v.level(g.scale)
 	if g.smooth && at != nil {
-		return v.other.measured(v.blurred(g, at.pic))
+		return v.measured(&v.other, v.blurred(g, at.pic))
 	}
 	return at
 }
@@ -56,39 +57,41 @@ func (v *levels) level(scale int) *level {
 		if i > 0 {
 			v.level(scale / 2)
 			at.pic = halve(&v.whole[i-1].pic, &at.memory)
+			v.work += halving * at.pic.w * at.pic.h
 		}
-		return at.measured(at.pic)
+		return v.measured(at, at.pic)
 	}
 	return at.enough()
 }
 
 // scaled is a part of the frame at a rung's scale.
 func (v *levels) scaled(p picture, scale int) picture {
-	switch {
-	case scale < 0:
-		return double(&p, &v.parts[0])
-	case scale > 1:
-		p = halve(&p, &v.parts[0])
+	for i := 0; scale > 1; i, scale = i+1, scale/2 {
+		p = halve(&p, &v.parts[i])
+		v.work += halving * p.w * p.h
 	}
-	if scale > 2 {
-		p = halve(&p, &v.parts[1])
+	if scale < 0 {
+		p = double(&p, &v.parts[0])
+		v.work += doubling * p.w * p.h
 	}
 	return p
 }
 
 func (v *levels) blurred(g rung, p picture) picture {
 	if g.smooth && p.w >= minSymbol && p.h >= minSymbol {
+		v.work += smoothing * p.w * p.h
 		return smooth(&p, &v.parts[2], &v.rows)
 	}
 	return p
 }
 
-func (at *level) measured(p picture) *level {
+func (v *levels) measured(at *level, p picture) *level {
 	at.pic = p
 	if at.enough() == nil {
 		return nil
 	}
 	at.limits.measure(&at.pic)
+	v.work += p.w * p.h * measuring / 8
 	return at
 }
 

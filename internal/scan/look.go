@@ -44,6 +44,8 @@ type look struct {
 	texts []string
 	last  rect // about the symbol that was read last, in the frame
 	work  int
+	most  int // for the frame
+	share int // for what one attempt found
 	limit int // of the attempt
 }
 
@@ -53,6 +55,7 @@ func newLook() *look { return &look{compass: newCompass(), decoder: decoder.NewD
 func (l *look) begin(f Frame, darkOnly bool) {
 	l.levels.begin(f)
 	l.texts, l.work, l.darkOnly = nil, 0, darkOnly
+	l.most = most(f.W * f.H)
 }
 
 func (l *look) spend(n int) { l.work += n }
@@ -61,9 +64,10 @@ func (l *look) over() bool { return l.work > l.limit }
 
 // read looks at a part of the frame in one way and adds the texts that it finds.
 func (l *look) read(g rung, area rect) {
-	l.spend(g.cost(area))
+	l.levels.work = 0
 	at := l.levels.of(g, area)
-	if at == nil || at.limits.set(g.radius, g.least) == 0 {
+	l.spend(l.levels.work)
+	if at == nil || !at.limits.set(g.radius, g.least) {
 		return
 	}
 	l.pic, l.limits, l.area, l.scale = &at.pic, &at.limits, area, float64(g.scale)
@@ -71,9 +75,10 @@ func (l *look) read(g rung, area rect) {
 		l.scale = -1 / float64(g.scale)
 	}
 	l.limits.binarise(l.pic, &l.bits)
+	l.spend(l.pic.w * l.pic.h * binarising / 8)
 	l.search(2)
 	triples := l.triples()
-	l.limit = min(l.work+tries, most)
+	l.limit = min(l.work+l.share, l.most)
 	for _, t := range triples {
 		if l.over() {
 			return

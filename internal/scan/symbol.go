@@ -144,6 +144,9 @@ func (l *look) tryWarp(g guess, t triple) (string, bool) {
 func (l *look) bent(w warp, p *pattern) (string, bool) {
 	if len(p.nodes) > 2 {
 		l.bendTo(&w, p.nodes)
+		if l.over() {
+			return "", false
+		}
 	}
 	return l.decodeAll(&w)
 }

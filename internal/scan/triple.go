@@ -13,6 +13,9 @@ type triple struct {
 	span    float64 // modules between the middles of two finders, estimated
 }
 
+// mostTried bounds how many triples are tried, if the budget lets them.
+const mostTried = 400
+
 // reach is how one finder sees another: how far along one of its sides, and how
 // far beside.
 type reach struct {
@@ -53,7 +56,15 @@ func (l *look) triples() []triple {
 			}
 		}
 	}
-	slices.SortFunc(l.found, func(s, t triple) int { return cmp.Compare(s.cost, t.cost) })
+	byCost := func(s, t triple) int { return cmp.Compare(s.cost, t.cost) }
+	slices.SortFunc(l.found, byCost)
+	l.found = l.found[:min(len(l.found), mostTried)]
+	for i := range l.found {
+		t := &l.found[i]
+		t.cost += l.between(t.a, t.b, t.c)
+	}
+	l.spend(5 * len(l.found) * len(fs))
+	slices.SortFunc(l.found, byCost)
 	return l.found
 }
 
@@ -83,11 +94,11 @@ func (l *look) corner(a, b, c *finder, p, q reach) {
 		return
 	}
 	// The hypotenuse tells a square from a parallelogram, roughly.
-	l.spend(5 * len(l.finders))
+	l.spend(10)
 	ab, ac := b.middle().sub(a.middle()), c.middle().sub(a.middle())
 	cos := math.Abs(ab.dot(ac)) / math.Sqrt(ab.dot(ab)*ac.dot(ac))
 	t := triple{a: a, b: b, c: c, span: (p.far + q.far) / 2}
-	t.cost = p.cost + q.cost + 2*(ratio-1) + cos/2 + 3 - a.fit - b.fit - c.fit + l.between(a, b, c) + 0.2*math.Log(t.span/10)
+	t.cost = p.cost + q.cost + 2*(ratio-1) + cos/2 + 3 - a.fit - b.fit - c.fit + 0.2*math.Log(t.span/10)
 	if t.span > 8 && t.span < 190 && len(l.found) < maxTriples {
 		l.found = append(l.found, t)
 	}
