@@ -1,6 +1,7 @@
 package gatestore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -295,22 +296,40 @@ func splitPointer(v []byte) (ticket.Stream, uint64, error) {
 	return st, binary.BigEndian.Uint64(v[len(v)-8:]), err
 }
 
-// find looks a claim up by its id alone: its rev 0 stands at its own position and
-// names the unit.
+// find looks a claim up by its id alone.
 func find(tx kv.Tx, id ticket.ClaimID) (ticket.Claim, bool, error) {
-	b, err := tx.Get(bLog, logKey(ticket.Stream{Source: id.Gate, Run: id.Run}, id.Pos))
-	if err != nil || b == nil {
+	key, err := rowOf(tx, id)
+	if err != nil || key == nil {
 		return ticket.Claim{}, false, err
 	}
-	first, err := ticket.DecodeRecord(b)
-	if err != nil || first.Claim == nil {
-		return ticket.Claim{}, false, nil
-	}
-	rec, err := latest(tx, append(first.Claim.Unit.Key(), id.Bytes()...))
+	rec, err := latest(tx, key)
 	if err != nil || rec == nil {
 		return ticket.Claim{}, false, err
 	}
 	return *rec.Claim, true, nil
+}
+
+// rowOf gives the key of a claim's row, nil where there is none. Its rev 0 stands
+// at its own position and names the unit. Where that was lost with a store, and a
+// later revision came back, the row is looked for.
+func rowOf(tx kv.Tx, id ticket.ClaimID) (key []byte, err error) {
+	b, err := tx.Get(bLog, logKey(ticket.Stream{Source: id.Gate, Run: id.Run}, id.Pos))
+	if err != nil {
+		return nil, err
+	}
+	if first, err := ticket.DecodeRecord(b); err == nil {
+		if first.Claim == nil {
+			return nil, nil
+		}
+		return append(first.Claim.Unit.Key(), id.Bytes()...), nil
+	}
+	err = tx.Scan(bClaims, nil, nil, func(k, _ []byte) (bool, error) {
+		if bytes.HasSuffix(k, id.Bytes()) {
+			key = bytes.Clone(k)
+		}
+		return key == nil, nil
+	})
+	return key, err
 }
 
 func loadView(tx kv.Tx, u ticket.Unit) (ticket.View, error) {

@@ -52,6 +52,28 @@ func TestGapsOfAnEarlierRunAreGivenUp(t *testing.T) {
 	}
 }
 
+// A claim of which only a later revision came back is found, and ended, all the same.
+func TestClaimWithoutItsFirstRevision(t *testing.T) {
+	old, st := open(t, kv.NewMem(), "a"), open(t, kv.NewMem(), "a")
+	m := claim(t, old, unit(1))
+	rec, ok, err := old.Revise(context.Background(), m.Record.Claim.ID, func(c *ticket.Claim) bool { c.Alone = true; return true })
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if out := learn(t, st, rec); len(out.Own) != 1 {
+		t.Fatalf("learned %+v", out)
+	}
+	if got := end(t, st, rec.Claim.ID, ticket.Presumed); got.Claim.Rev != 2 || got.Claim.Unit != unit(1) {
+		t.Errorf("ended as %+v", got.Claim)
+	}
+	if _, ok, err := st.Find(ticket.ClaimID{Gate: "a", Run: 7, Pos: 7}); ok || err != nil {
+		t.Errorf("a claim that is nowhere: %v, %v", ok, err)
+	}
+	if err := st.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Whoever wrote records or is enrolled may hold some, but for ledgers, brokers and
 // those that were given up or replaced.
 func TestWhoMayHoldRecords(t *testing.T) {
