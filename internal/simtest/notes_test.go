@@ -19,7 +19,7 @@ type notes struct {
 	fired     map[ticket.ClaimID]time.Time
 	marked    map[ticket.ClaimID]bool
 	passed    map[ticket.ClaimID]time.Time
-	unseen    map[ticket.ClaimID]bool // passed when the process that had fired was gone
+	unseen    map[ticket.ClaimID]bool // passed when the process that had fired was gone, or went before it could say so
 	taken     map[ticket.ClaimID]bool // back, by staff or a supervisor
 	corrected map[ticket.ClaimID]time.Time
 	waited    map[ticket.ClaimID]time.Time // amber with an open claim
@@ -115,6 +115,11 @@ func (n *notes) pass(p *proc, id ticket.ClaimID) {
 	defer n.mu.Unlock()
 	n.passed[id] = time.Now()
 	n.unseen[id] = p.dead.Load()
+	time.AfterFunc(10*n.w.setup.disk, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.unseen[id] = n.unseen[id] || p.dead.Load() && n.claims[id].State != ticket.Admitted
+	})
 }
 
 func (n *notes) tookBack(id ticket.ClaimID) {

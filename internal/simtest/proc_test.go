@@ -305,8 +305,14 @@ func (p *proc) learned(as []ticket.Arrival) {
 
 // sawEarly counts annulments that came before their claim.
 func (p *proc) sawEarly(as []ticket.Arrival) {
+	came := map[ticket.ClaimID]bool{}
 	for _, a := range as {
-		if a.Record == nil || a.Record.Claim == nil || a.Record.Claim.State != ticket.Annulled {
+		if a.Record == nil || a.Record.Claim == nil {
+			continue
+		}
+		with := came[a.Record.Claim.ID]
+		came[a.Record.Claim.ID] = true
+		if with || a.Record.Claim.State != ticket.Annulled {
 			continue
 		}
 		v, err := p.store.View(a.Record.Claim.Unit)

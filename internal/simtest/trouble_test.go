@@ -13,6 +13,7 @@ import (
 	"admitone/internal/ledger"
 	"admitone/internal/ticket"
 	"admitone/internal/wire"
+	"admitone/internal/wire/wiretest"
 )
 
 // trouble is one thing that goes wrong, or right again, or that staff do.
@@ -33,7 +34,7 @@ func (c *chaos) trouble() {
 
 // link breaks or mends the link of a gate, or of everybody.
 func (c *chaos) link(g *Gate) {
-	switch c.dice.N(7) {
+	switch c.dice.N(8) {
 	case 0:
 		g.Cut()
 	case 1:
@@ -44,6 +45,8 @@ func (c *chaos) link(g *Gate) {
 		c.cutAll()
 	case 4:
 		c.healAll()
+	case 5:
+		g.SetLink(wiretest.Link{Delay: c.setup.link.Delay, Deaf: true})
 	default:
 		g.Heal()
 	}

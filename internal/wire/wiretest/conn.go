@@ -199,7 +199,7 @@ func (c *Conn) due() time.Duration {
 			return wait
 		}
 		d := heap.Pop(&c.queue).(delivery)
-		if lost(c.net.path(d.from, c)) {
+		if c.link.Deaf || lost(c.net.path(d.from, c)) {
 			continue
 		}
 		if d.sub != nil {

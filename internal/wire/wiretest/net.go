@@ -16,6 +16,7 @@ type Link struct {
 	Reorder   float64 // probability of not waiting for the messages before it
 	Cut       bool    // no connection, and its ends know
 	Hang      bool    // nothing passes, and the ends do not know
+	Deaf      bool    // of a node: nothing comes in, and it does not know
 }
 
 // Net is one network: connections stand at sites, each with a link to its site's
