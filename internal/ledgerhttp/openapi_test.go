@@ -101,10 +101,10 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // method, is described as a problem only.
 func (d *described) compare(r *http.Request, body []byte, rec *recorder) string {
 	kind := fmt.Sprintf("%s %s %d", r.Method, r.Pattern, rec.status)
-	d.mu.Lock()
+	d.mu.Lock() // also for the validator, which promises nothing to several at once
+	defer d.mu.Unlock()
 	d.seen[kind]++
 	n := d.seen[kind]
-	d.mu.Unlock()
 	const large = 64 << 10
 	if n > enough || len(body) > large || rec.body.Len() > large || r.Method == http.MethodHead {
 		return ""
