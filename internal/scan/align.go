@@ -53,7 +53,7 @@ func (l *look) bullseye(p, right, down vec) float64 {
 	_ = dot
 	const dark, bright = 17, 8
 	spread := squares - sum*sum/25
-	if spread < 25*16 {
+	if spread < 25*2 {
 		return -1
 	}
 	// With d = -8/25 for dark and 17/25 for light modules the template has the mean 0

@@ -2,8 +2,20 @@ package scan
 
 import "math"
 
-// tone is how dark a place is: grey levels below the threshold there, at most
-// clip either way, and turned round for light codes on dark. Outside the picture,
+// contrast sets how many grey levels off the threshold a module counts as all dark
+// or all light, by the middles of the finders: half of theirs, and no more than
+// that where much is plain.
+func (l *look) contrast(t triple) {
+	const least, most = 2, 24
+	sum := 0.0
+	for _, f := range [3]*finder{t.a, t.b, t.c} {
+		sum += math.Abs(l.tone(f.middle()))
+	}
+	l.clip = min(max(sum/6, least), most)
+}
+
+// tone is how dark a place is: grey levels below the threshold there, turned round
+// for light codes on dark. Outside the picture,
 // and where nothing can be told apart, it is 0.
 func (l *look) tone(p vec) float64 {
 	x, y := int(p.x), int(p.y)
@@ -40,8 +52,6 @@ func (l *look) beat(w *warp, p *pattern) float64 {
 	return float64(sum) / float64(seen)
 }
 
-const clip = 24 // grey levels
-
 // match tells how well a warp fits the marks: 1 is all, 0 is chance. Each module is
 // looked at in two places beside its middle, across one or the other diagonal.
 func (l *look) match(w *warp, marks []mark) float64 {
@@ -52,7 +62,7 @@ func (l *look) match(w *warp, marks []mark) float64 {
 			right = right.times(-1)
 		}
 		d := right.add(down).times(0.25)
-		module := min(max(l.tone(p.add(d)), -clip), clip) + min(max(l.tone(p.sub(d)), -clip), clip)
+		module := min(max(l.tone(p.add(d)), -l.clip), l.clip) + min(max(l.tone(p.sub(d)), -l.clip), l.clip)
 		if m.dark {
 			sum += module
 		} else {
@@ -60,7 +70,7 @@ func (l *look) match(w *warp, marks []mark) float64 {
 		}
 	}
 	l.spend(40 * len(marks))
-	return sum / float64(2*clip*len(marks))
+	return sum / (2 * l.clip * float64(len(marks)))
 }
 
 // refine moves the four corners of a flat warp as long as that fits the marks

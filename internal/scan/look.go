@@ -36,6 +36,7 @@ type look struct {
 
 	// Of the symbol that is tried:
 	sign  float64 // -1 for light on dark
+	clip  float64 // grey levels, see contrast
 	nodes []node
 	off   []vec
 	grid  grid

@@ -18,6 +18,7 @@ func (l *look) symbol(t triple) (string, bool) {
 	if t.a.inverse {
 		l.sign = -1
 	}
+	l.contrast(t)
 	for _, g := range l.guesses(t) {
 		if l.over() {
 			return "", false
