@@ -50,10 +50,8 @@ func (r row) stored(source, order string) (office.Row, error) {
 	return office.Row{Table: table, ID: rowID(source, order), Body: b}, nil
 }
 
-// errOther is returned by add where another transaction was first.
-var errOther = errors.New("the shop's order was reported by another webhook at the same time")
-
-// add puts the row of an order that was not known: the constraint decides.
+// add puts the row of an order that get did not find, which stays so until the
+// commit.
 func (r row) add(tx office.Tx, source, order string) error {
 	stored, err := r.stored(source, order)
 	if err != nil {
@@ -61,7 +59,7 @@ func (r row) add(tx office.Tx, source, order string) error {
 	}
 	added, err := tx.Add(stored)
 	if err == nil && !added {
-		err = errOther
+		err = fmt.Errorf("the order %q of the shop %q is there all of a sudden", order, source)
 	}
 	return err
 }

@@ -137,9 +137,6 @@ func (s *Shop) Receive(ctx context.Context, m Message) (Reply, error) {
 		return Reply{Status: Ignored}, nil
 	}
 	out, err := s.once(ctx, m, work)
-	if errors.Is(err, errOther) { // another webhook about the order was first: now it is there
-		out, err = s.once(ctx, m, work)
-	}
 	if err != nil {
 		return Reply{}, err
 	}
