@@ -30,6 +30,7 @@ type Ledger struct {
 	restored       bool // put back to an earlier state at least once
 	stop           context.CancelFunc
 	ended          chan error
+	twin           *twin // nil: none runs
 
 	mu        sync.Mutex
 	announced map[string]int                   // lines that announce a conflict, by its id
@@ -77,8 +78,9 @@ func (l *Ledger) Kill() {
 	if !l.up {
 		return
 	}
-	l.up = false
-	l.mem = l.mem.Crash()
+	if l.up = false; l.twin == nil {
+		l.mem = l.mem.Crash()
+	}
 	l.stop()
 	l.conn.Close()
 	for range 2 {
@@ -93,18 +95,23 @@ func (l *Ledger) Backup() *kv.Mem { return l.mem.Copy() }
 
 // Restore puts a copy of the store back and starts on it.
 func (l *Ledger) Restore(backup *kv.Mem) {
+	l.KillTwin()
 	l.Kill()
 	l.mem, l.restored = backup.Copy(), true
 	l.mu.Lock()
 	clear(l.answers)
 	l.mu.Unlock()
 	l.Up()
+	l.UpTwin()
 }
 
 // SetLink changes the ledger's link, also that of its later processes.
 func (l *Ledger) SetLink(k wiretest.Link) {
 	l.link = k
 	l.conn.SetLink(k)
+	if l.twin != nil {
+		l.twin.conn.SetLink(k)
+	}
 }
 
 // Cut takes the ledger off the network, Hang lets nothing pass without anybody's

@@ -59,14 +59,15 @@ func (c *chaos) crossing() {
 	c.ledger.Heal()
 }
 
-// herd has two gates wait for a ticket that nobody uses at a third.
+// herd has the other gates wait for a ticket that nobody uses at a third.
 func (c *chaos) herd() {
 	tk := c.Mint()
 	c.gates[0].Passage(0, -1)
 	c.gates[0].Look(0, tk)
 	c.Wait(time.Second)
-	c.gates[1].Hold(0, tk, 14*time.Second)
-	c.gates[2].Hold(0, tk, 14*time.Second)
+	for _, g := range c.gates[1:] {
+		g.Hold(0, tk, 14*time.Second)
+	}
 	c.Wait(20 * time.Second)
 }
 

@@ -67,8 +67,14 @@ func number(t *testing.T, name string) uint64 {
 
 func randomWorld(t *testing.T, seed uint64) (got [paths]int) {
 	d := newDice(seed, 1)
-	s := setup{gates: 3, lanes: 1 + d.N(2), disk: time.Duration(1+d.N(30)) * time.Millisecond,
+	s := setup{gates: 3, ledgers: 1 + int(seed/2%2), lanes: 1 + d.N(2), disk: time.Duration(1+d.N(30)) * time.Millisecond,
 		link: wiretest.Link{Delay: d.Span(20 * time.Millisecond), Jitter: time.Microsecond + d.Span(10*time.Millisecond)}}
+	switch seed % 20 {
+	case 5:
+		s.gates = 2
+	case 10:
+		s.gates = 4 + d.N(7)
+	}
 	simulate(t, seed, s, func(w *World) {
 		defer func() {
 			if t.Failed() {

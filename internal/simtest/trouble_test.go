@@ -54,7 +54,7 @@ func (c *chaos) link(g *Gate) {
 
 // central breaks or mends the ledger.
 func (c *chaos) central(*Gate) {
-	switch c.dice.N(7) {
+	switch c.dice.N(9) {
 	case 0:
 		c.ledger.Kill()
 	case 1:
@@ -67,6 +67,10 @@ func (c *chaos) central(*Gate) {
 		if len(c.ledgers) > 0 {
 			c.ledger.Restore(c.ledgers[c.dice.N(len(c.ledgers))])
 		}
+	case 5:
+		c.ledger.KillTwin()
+	case 6:
+		c.ledger.UpTwin()
 	default:
 		c.ledger.Heal()
 		c.ledger.Up()

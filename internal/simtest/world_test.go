@@ -29,6 +29,7 @@ const (
 // setup says what a world consists of.
 type setup struct {
 	gates   int
+	ledgers int                          // processes on one store; 0: 1
 	lanes   int                          // of each gate; 0: one
 	sites   []string                     // where gates stand; "" is the hub
 	link    wiretest.Link                // of every node, to begin with
@@ -126,6 +127,7 @@ func newWorld(t *testing.T, seed uint64, s setup) *World {
 	w.notes.begin(w)
 	w.ledger = newLedger(w)
 	w.ledger.Up()
+	w.ledger.UpTwin()
 	w.PushProgramme(1)
 	for i := range s.gates {
 		site := ""
@@ -150,6 +152,7 @@ func (w *World) end() {
 	for _, g := range w.gates {
 		g.Kill()
 	}
+	w.ledger.KillTwin()
 	w.ledger.Kill()
 	w.net.Close()
 	time.Sleep(time.Second) // people who held tickets up go away
@@ -228,6 +231,7 @@ func (w *World) Heal() {
 	}
 	w.ledger.Heal()
 	w.ledger.Up()
+	w.ledger.UpTwin()
 	for _, g := range w.gates {
 		g.Heal()
 		g.Clock(0, true)
