@@ -39,8 +39,8 @@ var harms = []struct {
 	{"blur", "pixels", []float64{0.5, 1.5, 2, 2.5, 3}, func(s *pictures.Spec, _ *pictures.Held, x float64) { s.Blur = x }, 3},
 	{"motion", "pixels", []float64{2, 5, 7, 9, 12}, func(s *pictures.Spec, _ *pictures.Held, x float64) { s.Motion = x }, 2},
 	{"glare", "of white", []float64{0.2, 0.5, 1, 2, 4}, func(s *pictures.Spec, _ *pictures.Held, x float64) { s.Glare = x }, 2},
-	{"low light", "of the light lost", []float64{0.5, 0.8, 0.9, 0.95, 0.98}, func(s *pictures.Spec, h *pictures.Held, x float64) {
-		s.Dim, h.On = x, pictures.Paper
+	{"low light", "of the light lost", []float64{0.9, 0.97, 0.985, 0.993, 0.997}, func(s *pictures.Spec, h *pictures.Held, x float64) {
+		s.Dim, s.Noise, h.On = x, 5, pictures.Paper
 	}, 3},
 	{"noise", "grey levels", []float64{5, 15, 25, 35, 50}, func(s *pictures.Spec, _ *pictures.Held, x float64) { s.Noise = x }, 3},
 	{"perspective", "degrees", []float64{15, 30, 40, 50, 57}, func(_ *pictures.Spec, h *pictures.Held, x float64) { h.Tilt = x }, 3},
