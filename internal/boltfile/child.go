@@ -19,9 +19,18 @@ import (
 // ExitUnsure is the exit code of a child that could not find out how a store is.
 const ExitUnsure = 3
 
+// starved is how much longer than its processor time a check may take: on a machine
+// that has other things to do, a sound store must not count as a damaged one.
+const starved = 6
+
+// checkTime is the processor time that a check of a file of size bytes may take. Pages
+// that point at each other keep a check busy for ever.
+func checkTime(size int64) time.Duration { return 10*time.Second + time.Duration(size>>22)*time.Second }
+
 // VerifyInChild runs "exe args... path", a program that calls Verify and exits with
 // 0 if there is nothing to complain of. Any other exit, a fault, and no exit within
-// 10 s and 1 s for every 4 MiB is a *DamagedError. Where it could not be found out
+// 10 s and 1 s for every 4 MiB of its processor time, and six times that of the
+// clock's, is a *DamagedError. Where it could not be found out
 // (the child not started, or with ExitUnsure, or somebody ended it), it is another
 // error, because a good store must not be set aside. A file that cannot be opened at
 // any of several times is a *DamagedError, too: it is of no use to anybody.
@@ -30,8 +39,7 @@ func VerifyInChild(ctx context.Context, exe string, args []string, path string) 
 	if err != nil {
 		return fmt.Errorf("verify store: %w", err)
 	}
-	limit := 10*time.Second + time.Duration(info.Size()>>22)*time.Second
-	return verifyInChild(ctx, exe, args, path, limit)
+	return verifyInChild(ctx, exe, args, path, starved*checkTime(info.Size()))
 }
 
 func verifyInChild(ctx context.Context, exe string, args []string, path string, limit time.Duration) error {

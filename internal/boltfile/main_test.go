@@ -39,6 +39,7 @@ func verbs() map[string]func(path string, args []string) error {
 	return map[string]func(string, []string) error{
 		"child-verify":  func(path string, _ []string) error { return Verify(path) },
 		"child-hang":    func(string, []string) error { <-time.After(time.Hour); return nil },
+		"child-spin":    childSpin,
 		"child-hold":    childHold,
 		"child-commits": childCommits,
 		"child-idle":    childIdle,

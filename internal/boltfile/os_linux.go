@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,8 +18,9 @@ import (
 const maxStack = 64 << 20
 
 // confine limits the address space of this process to what it has and extra
-// bytes, and the depth of its stacks.
-func confine(extra int64) error {
+// bytes, the depth of its stacks, and its processor time to what it took and work,
+// in whole seconds: the process then says so and exits with exitOverworked.
+func confine(extra int64, work time.Duration) error {
 	debug.SetMaxStack(maxStack)
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -35,6 +38,33 @@ func confine(extra int64) error {
 	if err := unix.Setrlimit(unix.RLIMIT_AS, &r); err != nil {
 		return fmt.Errorf("limit memory: %w", err)
 	}
+	return limitWork(work)
+}
+
+// exitOverworked is the exit code of a child that ran out of processor time.
+const exitOverworked = 4
+
+func limitWork(work time.Duration) error {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return fmt.Errorf("read processor time: %w", err)
+	}
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CPU, &r); err != nil {
+		return fmt.Errorf("read limit of processor time: %w", err)
+	}
+	took := time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	r.Cur = min(r.Max, uint64((took+work+time.Second-1)/time.Second))
+	if err := unix.Setrlimit(unix.RLIMIT_CPU, &r); err != nil {
+		return fmt.Errorf("limit processor time: %w", err)
+	}
+	over := make(chan os.Signal, 1) // Go programs pass over SIGXCPU where nobody waits for it
+	signal.Notify(over, unix.SIGXCPU)
+	go func() {
+		<-over
+		fmt.Fprintf(os.Stderr, "checking it did not end within %v of work\n", work)
+		os.Exit(exitOverworked)
+	}()
 	return nil
 }
 

@@ -25,6 +25,10 @@ func TestChildEnds(t *testing.T) {
 	if !damaged(err) {
 		t.Errorf("a child that hangs: %v, want damage", err)
 	}
+	err = verifyInChild(t.Context(), os.Args[0], []string{"child-spin"}, path, time.Hour)
+	if !damaged(err) || !strings.Contains(err.Error(), "of work") {
+		t.Errorf("a child that works for ever: %v, want damage by the limit of its work", err)
+	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	unsure := map[string]error{
@@ -44,6 +48,16 @@ func TestChildEnds(t *testing.T) {
 		if err := VerifyInChild(t.Context(), "/bin/sh", []string{"-c", script}, path); !damaged(err) {
 			t.Errorf("%s: %v, want damage", name, err)
 		}
+	}
+}
+
+// childSpin is a check that goes round for ever.
+func childSpin(string, []string) error {
+	if err := confine(1<<30, time.Second); err != nil {
+		return err
+	}
+	for {
+		bytes.Count(make([]byte, 1<<10), nil)
 	}
 }
 

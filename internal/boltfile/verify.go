@@ -10,14 +10,14 @@ import (
 // Verify reads the whole file: bbolt's own check, then the checksum of each value.
 // It is for a process that does nothing else, as VerifyInChild starts it: a damaged
 // file can end it with a fault or keep it busy for ever, and the process is not
-// allowed much memory from then on. An error that is no *DamagedError is for
+// allowed much memory, nor processor time without end, from then on. An error that is no *DamagedError is for
 // ExitUnsure.
 func Verify(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("verify store: %w", err)
 	}
-	if err := confine(2*info.Size() + 1<<30); err != nil {
+	if err := confine(2*info.Size()+1<<30, checkTime(info.Size())); err != nil {
 		return fmt.Errorf("verify store: %w", err)
 	}
 	if info.Size() < 2*pageSize {
