@@ -26,6 +26,7 @@ type notes struct {
 	amberMost time.Duration
 	shown     map[shownKey]*shown
 	paths     [paths]int
+	history   []happened
 }
 
 // shownKey tells presentations apart.
@@ -151,6 +152,7 @@ func (n *notes) looked(p *proc, lane int, tk Ticket) {
 		s.green, s.fires = false, 0
 	}
 	s.last = time.Now()
+	n.history = append(n.history, happened{at: s.last, gate: p.g.n, ticket: k.ticket, what: "look"})
 }
 
 func (n *notes) verdict(p *proc, v ticket.Verdict) {
@@ -163,6 +165,7 @@ func (n *notes) verdict(p *proc, v ticket.Verdict) {
 		}
 		s.green = s.green || v.Verdict == ticket.Admit
 	}
+	n.history = append(n.history, happened{at: time.Now(), gate: p.g.n, ticket: v.Ticket, what: string(v.Reason)})
 	id, err := ticket.ParseClaimID(v.Claim)
 	if err != nil {
 		return
@@ -176,12 +179,13 @@ func (n *notes) verdict(p *proc, v ticket.Verdict) {
 	}
 }
 
-func (n *notes) result(_ *proc, r ticket.Result) {
+func (n *notes) result(p *proc, r ticket.Result) {
 	if r.Result != ticket.Annulled {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.history = append(n.history, happened{at: time.Now(), gate: p.g.n, ticket: r.Ticket, what: annulled})
 	waiting := 0
 	for k, s := range n.shown {
 		if s.waiting && k.ticket == r.Ticket && !k.p.dead.Load() {
