@@ -21,10 +21,11 @@ func FuzzRead(f *testing.F) {
 	r := New(Options{})
 	f.Fuzz(func(t *testing.T, pix []byte, w uint16, pad uint8, yuyv bool) {
 		if w%2 == 0 && len(pix) > 0 { // half of them are large enough to show something
-			w = minSymbol + w%100
+			w = minSymbol + w%40
 			for len(pix) < minSymbol*(int(w)*2+255) {
 				pix = append(pix, pix...)
 			}
+			pix = pix[:minSymbol*(int(w)*2+255)]
 		}
 		fr := Frame{Pix: pix, W: int(w), Step: 1}
 		if yuyv {
