@@ -38,6 +38,7 @@ type Gate struct {
 	boot     ticket.BootID
 	bootAt   time.Time
 	offset   time.Duration // of the wall clock
+	drift    float64       // of the wall clock since the boot, where NTP does not hold it
 	ntp      bool
 	fired    map[ticket.ClaimID]bool // the file on tmpfs
 	doom     doom                    // when the process is to die
@@ -191,7 +192,11 @@ func (g *Gate) newClock() *gate.Clock {
 func (g *Gate) wall() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return time.Now().Add(g.offset)
+	off := g.offset
+	if !g.ntp {
+		off += time.Duration(g.drift * float64(time.Since(g.bootAt)))
+	}
+	return time.Now().Add(off)
 }
 
 func (p *proc) head() wire.Head {

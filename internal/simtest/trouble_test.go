@@ -151,8 +151,16 @@ func (c *chaos) office(*Gate) {
 	}
 }
 
-// clock lets a gate wake up in another time.
+// clock lets a gate's clock run away, jump while people come, or the gate wake up in
+// another time.
 func (c *chaos) clock(g *Gate) {
+	g.mu.Lock()
+	g.drift = float64(c.dice.N(400)-200) / 1e6 // crystals are a tenth as bad
+	g.mu.Unlock()
+	if c.dice.Hit(3) {
+		g.Clock(c.dice.Span(2*time.Hour)-time.Hour, false)
+		return
+	}
 	g.PowerCut()
 	g.Clock(c.dice.Span(20*24*time.Hour)-10*24*time.Hour, false)
 	if c.dice.Hit(2) {
