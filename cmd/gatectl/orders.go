@@ -105,9 +105,11 @@ func refundFlags(fs *flag.FlagSet) action {
 			}
 			b.Tickets = append(b.Tickets, id)
 		}
-		if *amount >= 0 {
-			b.Amount = amount
-		}
+		fs.Visit(func(f *flag.Flag) {
+			if f.Name == "amount" {
+				b.Amount = amount // one that cannot be is told by the ledger, not taken for none
+			}
+		})
 		client, err := c.ledgerFor(reads)
 		if err != nil {
 			return err

@@ -56,14 +56,14 @@ func (s *Server) deliveries(r *http.Request) (any, *Problem) {
 	}
 	q := r.URL.Query()
 	if state := outbox.State(q.Get("state")); state != "" && !slices.Contains(outbox.States(), state) {
-		return nil, problem(badRequest, "state is pending, given_up or delivered")
+		return nil, problem(badRequest, "state is pending, given_up or delivered").about("state")
 	}
 	if _, known := s.opt.Outbox.Counts()[q.Get("endpoint")]; !known && q.Get("endpoint") != "" {
-		return nil, problem(badRequest, "no endpoint %q is configured", q.Get("endpoint"))
+		return nil, problem(badRequest, "no endpoint %q is configured", q.Get("endpoint")).about("endpoint")
 	}
 	list, next, err := s.opt.Outbox.Deliveries(r.Context(), outbox.State(q.Get("state")), q.Get("endpoint"), after, limit)
 	if errors.Is(err, office.ErrCursor) {
-		return nil, problem(badRequest, "after is the next of an earlier page of the same list")
+		return nil, problem(badRequest, "after is the next of an earlier page of the same list").about("after")
 	}
 	for _, d := range list {
 		page.Deliveries = append(page.Deliveries, deliveryOf(d))

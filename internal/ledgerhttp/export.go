@@ -29,7 +29,7 @@ func export[T any](s *Server, list lister[T], t table[T]) http.HandlerFunc {
 		format := r.URL.Query().Get("format")
 		_, p := s.bearer(r, ScopeRead)
 		if p == nil && format != "" && format != "json" && format != "csv" {
-			p = problem(badRequest, "format is json or csv")
+			p = problem(badRequest, "format is json or csv").about("format")
 		}
 		var rows []T
 		var next string

@@ -60,7 +60,7 @@ func (s *Server) policy(endpoint string) Policy {
 func idempotencyKey(h http.Header) (string, *Problem) {
 	values := h.Values(keyField)
 	if len(values) == 0 || len(values) == 1 && strings.TrimSpace(values[0]) == "" {
-		return "", problem(noKey, "send a header %s: \"…\", a new key for each order and the same one for each retry of it", keyField)
+		return "", problem(noKey, "send a header %s: \"…\", a new key for each order and the same one for each retry of it", keyField).about(keyField)
 	}
 	bad := problem(badRequest, "%s is one string of 1 to %d printable ASCII characters, as in \"8e03978e-40d5-43dd-bc93-6894a57f9324\"", keyField, maxIdempotencyKey)
 	bad.Field = keyField
@@ -198,7 +198,7 @@ func (s *Server) officeProblem(doing string, err error) *Problem {
 	case errors.As(err, &told):
 		return told
 	case errors.Is(err, office.ErrCursor):
-		return problem(badRequest, "after is the next of an earlier page")
+		return problem(badRequest, "after is the next of an earlier page").about("after")
 	case !errors.As(err, &e):
 		return s.internal(doing, err)
 	}

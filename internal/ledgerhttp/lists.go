@@ -43,6 +43,9 @@ func pages[T any](s *Server, list func(ctx context.Context, after string, limit 
 		}
 		rows, next, err := list(r.Context(), after, limit)
 		if p := s.outcome("list "+r.URL.Path, err); p != nil {
+			if errors.Is(err, ledger.ErrInvalid) {
+				p.Field = "after" // the limit was looked at
+			}
 			return nil, p
 		}
 		if rows == nil {

@@ -45,6 +45,12 @@ func (p *Problem) Is(target error) bool {
 	return ok && p.Type == q.Type
 }
 
+// about names the part of the request that the problem is about.
+func (p *Problem) about(field string) *Problem {
+	p.Field = field
+	return p
+}
+
 func (p *Problem) is(k kind) bool { return p.Type == problemBase+string(k) }
 
 // kind is the last part of a problem's type.

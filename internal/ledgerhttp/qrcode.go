@@ -40,12 +40,12 @@ func (s *Server) soldTicket(r *http.Request) (text string, scale int, p *Problem
 	}
 	id, err := ticket.ParseID(r.PathValue("id"))
 	if err != nil {
-		return "", 0, problem(badRequest, "%v", err)
+		return "", 0, problem(badRequest, "%v", err).about("id")
 	}
 	scale = qrScale
 	if given := r.URL.Query().Get("scale"); given != "" {
 		if scale, err = strconv.Atoi(given); err != nil || scale < 1 || scale > maxQRScale {
-			return "", 0, problem(badRequest, "scale is a number from 1 to %d: the pixels of a module", maxQRScale)
+			return "", 0, problem(badRequest, "scale is a number from 1 to %d: the pixels of a module", maxQRScale).about("scale")
 		}
 	}
 	if s.opt.Office == nil {

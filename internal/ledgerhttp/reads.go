@@ -93,7 +93,7 @@ func (s *Server) ticket(r *http.Request) (any, *Problem) {
 	}
 	id, err := ticket.ParseID(r.PathValue("id"))
 	if err != nil {
-		return nil, problem(badRequest, "%v", err)
+		return nil, problem(badRequest, "%v", err).about("id")
 	}
 	t, err := s.opt.Ledger.Ticket(r.Context(), format, id)
 	return t, s.outcome("read ticket", err)
@@ -106,7 +106,7 @@ func parseFormat(name string) (ticket.Format, *Problem) {
 	case ticket.FormatCode.String():
 		return ticket.FormatCode, nil
 	}
-	return 0, problem(badRequest, "the format %q is not known; the formats are a1 and code", name)
+	return 0, problem(badRequest, "the format %q is not known; the formats are a1 and code", name).about("format")
 }
 
 // programme gives what is on, without the hash keys of code lists: with one, who

@@ -125,7 +125,7 @@ func (s *Server) outcome(doing string, err error) *Problem {
 	case errors.Is(err, ledger.ErrUnknown):
 		return s.internal(doing, err)
 	case errors.Is(err, office.ErrCursor):
-		return problem(badRequest, "after is no cursor that this list gave")
+		return problem(badRequest, "after is no cursor that this list gave").about("after")
 	case errors.Is(err, ledger.ErrOther):
 		return problem(claimReused, "%s; nothing was changed: another ticket needs another claim id", told(err))
 	case errors.Is(err, ledger.ErrNotFound):
@@ -150,7 +150,7 @@ func cursor(r *http.Request) (after string, limit int, p *Problem) {
 	limit = defaultPage
 	if text := q.Get("limit"); text != "" {
 		if _, err := fmt.Sscanf(text+"\n", "%d\n", &limit); err != nil || limit < 1 || limit > maxPage {
-			return "", 0, problem(badRequest, "limit is a number from 1 to %d", maxPage)
+			return "", 0, problem(badRequest, "limit is a number from 1 to %d", maxPage).about("limit")
 		}
 	}
 	return q.Get("after"), limit, nil

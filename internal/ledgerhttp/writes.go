@@ -33,7 +33,11 @@ func (s *Server) revoke(q write) (job, *Problem) {
 		return nil, p
 	}
 	if b.Revoked == nil || b.Ticket == (ticket.ID{}) {
-		return nil, problem(badRequest, "ticket and revoked are required, as in {\"ticket\":\"…\",\"revoked\":true}")
+		missing := "ticket"
+		if b.Ticket != (ticket.ID{}) {
+			missing = "revoked"
+		}
+		return nil, problem(badRequest, "ticket and revoked are required, as in {\"ticket\":\"…\",\"revoked\":true}").about(missing)
 	}
 	b.Format = format.String()
 	return func(w *ledger.Within) (any, error) { return b, w.Revoke(format, b.Ticket, *b.Revoked, q.By) }, nil
@@ -45,7 +49,7 @@ func (s *Server) release(q write) (job, *Problem) {
 		return nil, p
 	}
 	if b.Claim.IsZero() {
-		return nil, problem(badRequest, "claim is required: GATE/RUN/POSITION, as verdicts and conflicts name it")
+		return nil, problem(badRequest, "claim is required: GATE/RUN/POSITION, as verdicts and conflicts name it").about("claim")
 	}
 	return func(w *ledger.Within) (any, error) { return b, w.Release(b.Claim, q.By, b.Note) }, nil
 }

@@ -92,7 +92,7 @@ func one(field, name string, list []string) (string, error) {
 	case name == "":
 		return "", refuse(Invalid, field, "%s is required: several are on sale: %s", field, strings.Join(list, ", "))
 	case !slices.Contains(list, name):
-		return "", refuse(Invalid, field, "this %s is not on sale; %s", field, strings.Join(list, ", "))
+		return "", refuse(Invalid, field, "this %s is not on sale; on sale: %s", field, strings.Join(list, ", "))
 	}
 	return name, nil
 }

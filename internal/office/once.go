@@ -110,7 +110,7 @@ func (o *Office) await(ctx context.Context, in Intent, out Reply) (Reply, error)
 		case err != nil:
 			return Reply{}, err
 		case !found:
-			return Reply{}, refuse(Unavailable, "", "the payment service could not charge, and nothing was sold: send the same request again")
+			return Reply{}, refuse(Unavailable, "", "the payment service could not do it, and nothing was changed: send the same request again")
 		case row.Done && out.Outcome == seen.Won && row.FirstSeen.Equal(out.Row.FirstSeen):
 			return Reply{Outcome: seen.Won, Row: row, Answer: row.Result}, nil
 		case row.Done:
