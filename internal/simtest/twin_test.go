@@ -101,6 +101,7 @@ func TestTwoLedgers(t *testing.T) {
 
 // Fifty gates whose network is bad, and which come back together.
 func TestFiftyGates(t *testing.T) {
+	t.Parallel()
 	simulate(t, 1, setup{gates: 50, link: near}, func(w *World) {
 		w.crowded = true
 		c := &chaos{World: w}

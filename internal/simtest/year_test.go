@@ -229,6 +229,7 @@ func (s *season) size(path string) int64 {
 // up and comes back with records of an event that nobody has any more is level again;
 // what it brings is told, and changes nothing.
 func TestAYearOfEvents(t *testing.T) {
+	t.Parallel()
 	s := newSeason(t, 3)
 	lost := s.gates[2]
 	sizes := map[string][]int64{}
