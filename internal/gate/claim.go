@@ -172,6 +172,7 @@ func (g *Gate) fire(ctx context.Context, l *lane, oc *openClaim) {
 		return
 	}
 	oc.fired = time.Now()
+	oc.p.last = oc.fired // who waited for the green and shows the ticket as it comes is not shown red
 	open := func() error { return l.Turnstile.Pulse(l.Pulse) }
 	if l.Hold {
 		open = func() error { return l.Turnstile.Open(l.PassageTimeout) }

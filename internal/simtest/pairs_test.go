@@ -88,3 +88,23 @@ func (w *World) oneWinner(tk Ticket, won map[int]int) error {
 	}
 	return nil
 }
+
+// Whoever waited behind another person, and shows the ticket again as it turns
+// green, is not shown red after it.
+func TestShownAgainAsItTurnsGreen(t *testing.T) {
+	simulate(t, 1, setup{gates: 1, link: near}, func(w *World) {
+		g, before, tk := w.gates[0], w.Mint(), w.Mint()
+		g.Passage(0, 4*time.Second)
+		g.Look(0, before)
+		w.Wait(time.Second)
+		g.Look(0, tk)
+		for g.Last(tk).Reason != ticket.OK {
+			w.Wait(time.Millisecond)
+		}
+		g.Look(0, tk)
+		w.Wait(6 * time.Second)
+		w.want(g, tk, ticket.Busy, ticket.OK)
+		w.Heal()
+		w.check()
+	})
+}
