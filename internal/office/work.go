@@ -46,6 +46,17 @@ const (
 
 func (o *Office) lease() time.Duration { return o.opt.Timeout + leaseMore }
 
+// keeps gives until when the key of work is remembered: not less than until the
+// next one takes the work over, however short the window, as a retry that found the
+// key forgotten meanwhile would be charged again.
+func (o *Office) keeps(until, now time.Time) time.Time {
+	least := now.Add(2*o.lease() + mostWait)
+	if !until.IsZero() && until.Before(least) {
+		return least
+	}
+	return until
+}
+
 // begin claims an intent durably as work for the acquirer, hands it to Run and
 // waits for its result. plan says what the work is; where it returns an error
 // nothing stays.
@@ -54,7 +65,11 @@ func (o *Office) begin(ctx context.Context, run runner, in Intent, plan func(Tx,
 	var w work
 	err := run(ctx, func(tx Tx, gates Gates) error {
 		now := o.opt.Now()
-		a, err := tx.Seen().Claim(in.Policy, in.request(now, o.holder))
+		r := in.request(now, o.holder)
+		if in.Policy.Remember != 0 {
+			r.Until = o.keeps(now.Add(in.Policy.Remember), now)
+		}
+		a, err := tx.Seen().Claim(in.Policy, r)
 		out = Reply{Outcome: a.Outcome, Row: a.Row, Answer: a.Row.Result}
 		if err != nil || a.Outcome != seen.Won {
 			return err
@@ -238,9 +253,7 @@ func (o *Office) take(ctx context.Context, seenWork work) (w work, ok bool, err 
 		w.Holder, w.Due = o.holder, now.Add(o.lease()).UnixNano()
 		w.Tries = max(w.Tries, 1) // nobody knows what the one before had asked
 		r := w.Intent.request(w.Claimed, o.holder)
-		if r.Until = w.Until; !r.Until.IsZero() && r.Until.Before(now.Add(2*o.lease())) {
-			r.Until = now.Add(2 * o.lease()) // somebody may still be asking
-		}
+		r.Until = o.keeps(w.Until, now)
 		if _, err := tx.Seen().Take(w.Intent.Policy, from, r); err != nil {
 			return err
 		}

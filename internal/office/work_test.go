@@ -307,6 +307,25 @@ func TestAcquirerSilentBeyondTheWindow(t *testing.T) {
 	})
 }
 
+// TestWindowShorterThanTheWork: a key is not forgotten while its work is under way.
+func TestWindowShorterThanTheWork(t *testing.T) {
+	inBubble(t, func(s *stage, b *bank) {
+		s.policy.Remember = time.Second
+		o, _ := s.open("1", nil)
+		b.behave(func(ctx context.Context, _ func() office.Moved) (office.Moved, error) {
+			<-ctx.Done()
+			return office.Moved{}, ctx.Err()
+		})
+		for range 100 {
+			s.wants(o, "k", seen.InProgress)
+			time.Sleep(7 * time.Second)
+		}
+		b.behave(atOnce)
+		time.Sleep(2 * time.Minute)
+		s.audit(o, b, 1)
+	})
+}
+
 // TestManyLedgersManyDeaths: callers retry one key each against processes that are
 // killed at random, with an acquirer that does anything. In the end each key has
 // one answer, one charge and one order, or a decline and neither.
