@@ -15,7 +15,7 @@ const exportType = "application/vnd.admitone.records"
 
 func exported(r *http.Request) *Problem {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != exportType {
-		return problem(mediaType, "send %s: one part of a file that `gatectl export` wrote", exportType)
+		return problem(mediaType, "send %s: one part of a file that `gatectl export` wrote", exportType).about("Content-Type")
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func jsonOnly(r *http.Request) *Problem {
 	case text == "":
 		return nil
 	case err != nil, media != "application/json" && media != "application/x-www-form-urlencoded", ok && !strings.EqualFold(charset, "utf-8"):
-		return problem(mediaType, "send application/json in UTF-8")
+		return problem(mediaType, "send application/json in UTF-8").about("Content-Type")
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func codeList(r *http.Request) *Problem {
 	case err == nil && media == "application/json":
 		return jsonOnly(r)
 	}
-	return problem(mediaType, "send text/plain with one code hash a line, or application/json")
+	return problem(mediaType, "send text/plain with one code hash a line, or application/json").about("Content-Type")
 }
 
 // readCodes reads a list of code hashes in either form. A line that is no hash
