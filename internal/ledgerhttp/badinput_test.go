@@ -156,9 +156,9 @@ func TestBadBodiesAreRefusedByEveryHandler(t *testing.T) {
 		"no UTF-8":      {"{\"no_such_field\":\"\xff\"}", json, 400, ""},
 		"half a rune":   {`{"no_such_field":"\ud800"}`, json, 400, ""},
 		"too large":     {strings.Repeat(" ", maxBody+1), json, 413, ""},
-		"XML":           {`<x/>`, "text/xml", 415, ""},
-		"no charset":    {`{}`, json + "; charset=latin1", 415, ""},
-		"no media type": {`{}`, ";;", 415, ""},
+		"XML":           {`<x/>`, "text/xml", 415, "Content-Type"},
+		"no charset":    {`{}`, json + "; charset=latin1", 415, "Content-Type"},
+		"no media type": {`{}`, ";;", 415, "Content-Type"},
 	} {
 		for _, o := range describe(t).all() {
 			if o.body == nil || o.path == "/v1/codes/{event}" && c.status == 413 { // a list may be larger
