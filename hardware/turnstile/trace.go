@@ -25,11 +25,13 @@ type traceLine struct {
 }
 
 func openTrace(o SimOptions) (*trace, error) {
-	t := &trace{w: o.Trace, opened: time.Now()}
-	var err error
-	if t.mono, err = monotonic(); err != nil {
+	mono, err := monotonic()
+	if err != nil {
 		return nil, fmt.Errorf("read clock: %w", err)
 	}
+	// The second reading is the later one: a process that stands still in between
+	// dates its changes too early by that, but none after what follows it.
+	t := &trace{w: o.Trace, mono: mono, opened: time.Now()}
 	if o.Path == "" {
 		return t, nil
 	}
