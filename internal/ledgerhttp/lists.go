@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -42,10 +43,10 @@ func pages[T any](s *Server, list func(ctx context.Context, after string, limit 
 			return nil, p
 		}
 		rows, next, err := list(r.Context(), after, limit)
+		if errors.Is(err, ledger.ErrInvalid) {
+			err = office.ErrCursor // the limit was looked at
+		}
 		if p := s.outcome("list "+r.URL.Path, err); p != nil {
-			if errors.Is(err, ledger.ErrInvalid) {
-				p.Field = "after" // the limit was looked at
-			}
 			return nil, p
 		}
 		if rows == nil {
@@ -80,6 +81,9 @@ func rowsOf(tx ledger.Tx) (office.Tx, error) {
 // gateList gives devices by place and device, after a cursor: all there are come
 // from memory and few rows, so the page is cut from the whole list.
 func (s *Server) gateList(ctx context.Context, after string, limit int) ([]ledger.Gate, string, error) {
+	if last, err := hex.DecodeString(after); err != nil || after != "" && !bytes.Contains(last, []byte{0}) {
+		return nil, "", office.ErrCursor
+	}
 	all, err := s.opt.Ledger.Gates(ctx)
 	if err != nil {
 		return nil, "", err
