@@ -82,7 +82,7 @@ func (o Options) bolt() *bbolt.Options {
 	return &bbolt.Options{
 		Timeout:         lockPatience, // the default waits for ever
 		PageSize:        pageSize,
-		FreelistType:    bbolt.FreelistMapType,
+		FreelistType:    bbolt.FreelistArrayType, // gives the lowest free pages: a commit's lie together, a fifth faster than the map's
 		NoFreelistSync:  !o.SyncFreelist,
 		InitialMmapSize: int(o.hard()) + 1, // no remapping, for which all readers would have to end
 		MaxSize:         int(o.hard()),

@@ -23,7 +23,7 @@ func Verify(path string) error {
 	if info.Size() < 2*pageSize {
 		return &DamagedError{path, fmt.Sprintf("it has %d bytes", info.Size())}
 	}
-	db, err := openBolt(path, &bbolt.Options{ReadOnly: true, Timeout: lockPatience, FreelistType: bbolt.FreelistMapType})
+	db, err := openBolt(path, &bbolt.Options{ReadOnly: true, Timeout: lockPatience, FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
 		return fmt.Errorf("verify store: %w", err)
 	}
